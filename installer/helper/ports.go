@@ -1,0 +1,90 @@
+package helper
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/lease"
+)
+
+// Tree is the cgroup tree (linux/cgroup). Names of leaves are lease ids.
+type Tree interface {
+	// Create makes the leaf boxes/<id>; fs.ErrExist when it is there already.
+	Create(id string) (Leaf, error)
+	// Open opens an existing leaf; fs.ErrNotExist when there is none.
+	Open(id string) (Leaf, error)
+	// List names the leaves that exist.
+	List() ([]string, error)
+	// LeafOf names the leaf that a process is in, sub-cgroups included; "" when it is in none.
+	LeafOf(pid int) (string, error)
+}
+
+// Leaf is one box's cgroup, held open: it keeps meaning the same directory.
+type Leaf interface {
+	// ID is the inode of the open directory, which the table matches.
+	ID() uint64
+	// Path is for display and for the runner; never opened again by the helper.
+	Path() string
+	// Move puts a process with all its threads into the leaf.
+	Move(pid int) error
+	// Pids lists the processes in the leaf and below it.
+	Pids() ([]int, error)
+	// Populated reads cgroup.events.
+	Populated() (bool, error)
+	// WaitEmpty returns nil once the leaf has no process, or the context's error.
+	WaitEmpty(ctx context.Context) error
+	// Kill writes cgroup.kill.
+	Kill() error
+	// Remove removes the directory and those below it; syscall.EBUSY while processes live.
+	Remove() error
+	Close() error
+}
+
+// Table is the one nftables table (linux/nft) with the belt beside it. All calls are one batch.
+type Table interface {
+	// Put makes the table hold this verdict for v.Leaf, replacing an older one.
+	Put(ctx context.Context, v lease.Verdict) error
+	// Delete takes a leaf out of the table, its conntrack entries too. No error when it is not in it.
+	Delete(ctx context.Context, v lease.Verdict) error
+	// Refill makes table, chains and sets hold exactly these verdicts.
+	Refill(ctx context.Context, all []lease.Verdict) error
+	// Compare reads the kernel and says, one line each, what differs from these verdicts.
+	Compare(ctx context.Context, all []lease.Verdict) ([]string, error)
+	// Changed receives a value when somebody else changed or removed the table.
+	Changed() <-chan struct{}
+	// Elements is the number of set elements that the verdicts cost together.
+	Elements(all []lease.Verdict) int
+}
+
+// Refused is one refused packet of a box, as NFLOG told it.
+type Refused struct {
+	Number   uint16 // lease number of the sender
+	Protocol string // "tcp", "udp", "icmp", or the number
+	To       netip.AddrPort
+	Inbound  bool // refused on the way into another box or service
+}
+
+// Refusals is the stream of refused packets (linux/nft, group 64).
+type Refusals interface {
+	// Drain reads everything that the kernel has queued until now and calls the handler given
+	// at construction; when it returns, earlier refusals have been handled.
+	Drain()
+}
+
+// Names publishes the zone (resolverd/zonefile).
+type Names interface {
+	// Publish replaces the zone by these names. Atomic.
+	Publish(names map[string]netip.Addr) error
+}
+
+// Range tells whether an address of the range can be used.
+type Range interface {
+	// Free fails when the address cannot be bound or when a socket is still bound to it.
+	Free(addr netip.Addr) error
+}
+
+// Checker makes the checks of Verify that need root and know the kernel: tree, belt, self-test.
+type Checker interface {
+	Checks(ctx context.Context) []api.Check
+}
