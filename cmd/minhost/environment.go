@@ -1,0 +1,41 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"os"
+)
+
+// environment is everything a verb takes from the process that it runs in. Tests make their own.
+type environment struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Socket is the helper's; the hidden flag --socket replaces it.
+	Socket string
+	// Log takes one line per change that a verb makes on the host.
+	Log *slog.Logger
+	// EUID is the effective user id of the caller.
+	EUID int
+	// Getenv reads one variable of the caller's environment.
+	Getenv func(string) string
+	// Platform is what differs between operating systems.
+	Platform platform
+	// Dial connects to the helper.
+	Dial dialer
+}
+
+// production is the environment of the real program: the only place with defaults.
+func production() *environment {
+	p := newPlatform()
+	return &environment{
+		Stdin:    os.Stdin,
+		Stdout:   os.Stdout,
+		Stderr:   os.Stderr,
+		Socket:   p.Socket,
+		Log:      slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		EUID:     os.Geteuid(),
+		Getenv:   os.Getenv,
+		Platform: p,
+		Dial:     dialHelper,
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !linux && !darwin
+
+package main
+
+func newPlatform() platform { return unsupported("this system") }
