@@ -3,10 +3,23 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
+
+	"github.com/gominimal/minhost/installer/api"
 )
 
-// helperClient is what the verbs ask of the helper.
+// callTimeout bounds one call of a display verb. The helper answers them from memory; Verify makes
+// a live self-test and is the slowest, at about a second.
+const callTimeout = 20 * time.Second
+
+// helperClient is what the display verbs ask of the helper; installer/client has it.
 type helperClient interface {
+	List(context.Context) (api.ListOut, error)
+	Status(context.Context) (api.StatusOut, error)
+	Verify(context.Context) (api.VerifyOut, error)
+	Explain(context.Context, api.ExplainIn) (api.ExplainOut, error)
+	// Watch calls each for every event until each or the connection fails, or the context ends.
+	Watch(ctx context.Context, in api.WatchIn, each func(api.Event) error) error
 	Close() error
 }
 
@@ -15,4 +28,17 @@ type dialer func(ctx context.Context, socket string) (helperClient, error)
 
 func dialHelper(context.Context, string) (helperClient, error) {
 	return nil, errors.New("dial helper: not wired")
+}
+
+// ask connects, makes one bounded call and closes the connection.
+func ask[T any](ctx context.Context, env *environment, call func(context.Context, helperClient) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	c, err := env.Dial(ctx, env.Socket)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer c.Close()
+	return call(ctx, c)
 }

@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/user"
 )
 
 // environment is everything a verb takes from the process that it runs in. Tests make their own.
@@ -18,6 +19,8 @@ type environment struct {
 	EUID int
 	// Getenv reads one variable of the caller's environment.
 	Getenv func(string) string
+	// LookupUser and LookupUserID ask the account database of the host.
+	LookupUser, LookupUserID func(string) (*user.User, error)
 	// Platform is what differs between operating systems.
 	Platform platform
 	// Dial connects to the helper.
@@ -37,5 +40,8 @@ func production() *environment {
 		Getenv:   os.Getenv,
 		Platform: p,
 		Dial:     dialHelper,
+
+		LookupUser:   user.Lookup,
+		LookupUserID: user.LookupId,
 	}
 }

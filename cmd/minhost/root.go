@@ -33,7 +33,12 @@ func newRootCommand(env *environment) *cobra.Command {
 	root.PersistentFlags().StringVar(&env.Socket, "socket", env.Socket, "helper socket")
 	_ = root.PersistentFlags().MarkHidden("socket") // fails only for a flag that does not exist
 	root.AddCommand(
+		newExplainCommand(env),
+		newLsCommand(env),
+		newOperatorCommand(env),
+		newStatusCommand(env),
 		newVersionCommand(env),
+		newWatchCommand(env),
 	)
 	return root
 }

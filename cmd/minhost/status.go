@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gominimal/minhost/installer/api"
+)
+
+const statusSchema = "minhost/v1/status"
+
+func newStatusCommand(env *environment) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show how the helper is doing",
+		Args:  usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			out, err := ask(cmd.Context(), env, func(ctx context.Context, c helperClient) (api.StatusOut, error) {
+				return c.Status(ctx)
+			})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(env.Stdout, struct {
+					Schema string `json:"schema"`
+					api.StatusOut
+				}{statusSchema, out})
+			}
+			return writeStatus(env, out)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON (schema "+statusSchema+")")
+	return cmd
+}
+
+func writeStatus(env *environment, s api.StatusOut) error {
+	enforcement := string(s.Enforcement)
+	if s.EnforcementCause != "" {
+		enforcement += ": " + s.EnforcementCause
+	}
+	for _, line := range [][2]string{
+		{"helper", "pid " + strconv.Itoa(s.PID) + ", up since " + s.Since},
+		{"version", s.Version},
+		{"boot", s.BootID},
+		{"service manager", s.ServiceManager},
+		{"enforcement", enforcement},
+		{"leases", strconv.Itoa(s.Leases)},
+		{"since start", fmt.Sprintf("%d plans, %d attaches, %d abandons, %d teardowns",
+			s.Plans, s.Attaches, s.Abandons, s.Teardowns)},
+	} {
+		if _, err := fmt.Fprintf(env.Stdout, "%-16s %s\n", line[0], shown(line[1])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
