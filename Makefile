@@ -1,0 +1,58 @@
+# The two commands of the README are "make run" and "make test"; the rest is for people who change
+# minhost. Everything is built without cgo, so that one static binary runs on any distribution.
+
+export CGO_ENABLED = 0
+
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+LDFLAGS  = -s -w $(if $(VERSION),-X main.version=$(VERSION))
+BUILD    = $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+LANES    = $(GO) run ./verify/lanes
+
+.PHONY: build run stop test test-unit test-root bench lint cross fmt clean
+
+build:
+	$(BUILD) -o bin/minhost ./cmd/minhost
+
+# The program asks for root itself (sudo, doas, run0 or pkexec) when it needs it.
+run: build
+	bin/minhost finalize-install --yes
+	@echo
+	@echo 'Try next:'
+	@echo '  bin/minhost run --name web --egress deny -- curl -sS http://127.0.0.1:8080/'
+	@echo '  bin/minhost run --name web -- sh -c '\''exec python3 -m http.server 3000 --bind $$MINHOST_ADDRESS'\'''
+	@echo '  dig @127.0.0.1 -p 15353 web.min.internal'
+	@echo '  bin/minhost ls; bin/minhost explain web 192.0.2.7:443; bin/minhost verify'
+	@echo 'To undo all of it: make stop'
+
+stop: build
+	bin/minhost finalize-install --undo --yes --force
+
+# Lanes: unit (no privileges), root (the real kernel in namespaces of their own), lint.
+# REQUIRE=root,... makes a lane that cannot run a failure; REQUIRE=noskip any skipped test.
+test:
+	$(LANES) unit root lint
+
+test-unit:
+	$(LANES) unit
+
+test-root:
+	$(LANES) root
+
+lint:
+	$(LANES) lint
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+cross:
+	GOOS=linux  GOARCH=amd64 $(BUILD) -o dist/minhost-linux-amd64  ./cmd/minhost
+	GOOS=linux  GOARCH=arm64 $(BUILD) -o dist/minhost-linux-arm64  ./cmd/minhost
+	GOOS=darwin GOARCH=amd64 $(BUILD) -o dist/minhost-darwin-amd64 ./cmd/minhost
+	GOOS=darwin GOARCH=arm64 $(BUILD) -o dist/minhost-darwin-arm64 ./cmd/minhost
+
+fmt:
+	gofmt -w $$(git ls-files '*.go')
+
+clean:
+	rm -rf bin dist

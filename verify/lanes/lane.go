@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+const (
+	module   = "github.com/gominimal/minhost"
+	netlab   = module + "/verify/netlab"
+	archtest = module + "/verify/archtest"
+)
+
+func lanes() []lane {
+	return []lane{
+		{"unit", runUnit},
+		{"root", runRoot},
+		{"lint", runLint},
+	}
+}
+
+// goPackage is the part of go list -json that sorts a package into a lane.
+type goPackage struct {
+	ImportPath   string
+	TestGoFiles  []string
+	XTestGoFiles []string
+	TestImports  []string
+	XTestImports []string
+}
+
+// laneOf sorts packages with tests: those whose tests import netlab (and netlab itself) need root
+// and the kernel; archtest is lint; all others are pure. "" for a package without tests.
+func laneOf(p goPackage) string {
+	switch {
+	case len(p.TestGoFiles)+len(p.XTestGoFiles) == 0:
+		return ""
+	case p.ImportPath == netlab,
+		slices.Contains(p.TestImports, netlab), slices.Contains(p.XTestImports, netlab):
+		return "root"
+	case p.ImportPath == archtest:
+		return "lint"
+	}
+	return "unit"
+}
+
+func packagesOf(ctx context.Context, lane string) ([]string, error) {
+	out, err := output(ctx, "go", "list", "-json=ImportPath,TestGoFiles,XTestGoFiles,TestImports,XTestImports", "./...")
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p goPackage
+		err := dec.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return found, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("go list: %w", err)
+		}
+		if laneOf(p) == lane {
+			found = append(found, p.ImportPath)
+		}
+	}
+}
+
+func runUnit(ctx context.Context, w io.Writer) (summary, error) {
+	packages, err := packagesOf(ctx, "unit")
+	if err != nil {
+		return summary{}, err
+	}
+	return goTest(ctx, w, packages, "-timeout=5m")
+}
+
+// runRoot runs one package after the other, and never from the cache: the kernel is an input that
+// go test does not know. Who is not root but may sudo without a prompt runs the test binaries so.
+func runRoot(ctx context.Context, w io.Writer) (summary, error) {
+	packages, err := packagesOf(ctx, "root")
+	if err != nil {
+		return summary{}, err
+	}
+	flags := []string{"-count=1", "-p=1", "-timeout=10m"}
+	if os.Geteuid() != 0 && exec.CommandContext(ctx, "sudo", "-n", "true").Run() == nil {
+		flags = append(flags, "-exec=sudo -n --preserve-env=REQUIRE")
+	}
+	return goTest(ctx, w, packages, flags...)
+}
+
+func goTest(ctx context.Context, w io.Writer, packages []string, flags ...string) (summary, error) {
+	if len(packages) == 0 {
+		return summary{}, nil
+	}
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-json"}, flags, packages)...)
+	cmd.Stderr = w
+	events, err := cmd.StdoutPipe()
+	if err != nil {
+		return summary{}, err
+	}
+	if err := cmd.Start(); err != nil {
+		return summary{}, err
+	}
+	s, err := count(events)
+	_, _ = io.Copy(io.Discard, events) // after a line that is no JSON: let go test end
+	werr := cmd.Wait()
+	if err == nil && werr != nil && len(s.failures) == 0 {
+		err = fmt.Errorf("go test: %w, though no test failed", werr)
+	}
+	return s, err
+}
+
+// output runs a program and keeps what it said in the error.
+func output(ctx context.Context, name string, args ...string) ([]byte, error) {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, stderr.String())
+	}
+	return stdout.Bytes(), nil
+}

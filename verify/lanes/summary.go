@@ -1,0 +1,37 @@
+package main
+
+import "slices"
+
+// outcome is a failed or skipped test: its name with its package, and what it printed or why.
+type outcome struct {
+	name, text string
+}
+
+// summary is what one lane did.
+type summary struct {
+	passed   int
+	failures []outcome
+	skips    []outcome
+}
+
+func (s summary) ran() int { return s.passed + len(s.failures) }
+
+func (s summary) plus(o summary) summary {
+	return summary{
+		passed:   s.passed + o.passed,
+		failures: slices.Concat(s.failures, o.failures),
+		skips:    slices.Concat(s.skips, o.skips),
+	}
+}
+
+// required turns skips into failures where REQUIRE forbids them: all of them with "noskip", and
+// when a required lane ran nothing, the reasons why.
+func (s summary) required(lane string, require []string) summary {
+	if slices.Contains(require, "noskip") || (s.ran() == 0 && slices.Contains(require, lane)) {
+		for _, o := range s.skips {
+			s.failures = append(s.failures, outcome{o.name, "skipped, but REQUIRE forbids it: " + o.text + "\n"})
+		}
+		s.skips = nil
+	}
+	return s
+}
