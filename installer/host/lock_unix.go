@@ -1,0 +1,187 @@
+//go:build unix
+
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Lock is a held lock file. The kernel lets go of it when the process ends, however it ends.
+type Lock struct {
+	disk *Disk
+	file *os.File
+	path string
+	made bool
+}
+
+// Held is the error of TakeLock when another process keeps the lock.
+type Held struct {
+	Path string
+	PID  int // 0 when not known
+}
+
+func (h *Held) Error() string {
+	if h.PID == 0 {
+		return fmt.Sprintf("lock %s: another minhost holds it; look: fuser -v %s", h.Path, quote(h.Path))
+	}
+	return fmt.Sprintf("lock %s: process %d holds it; look: ps -p %d -o pid,user,lstart,args", h.Path, h.PID, h.PID)
+}
+
+const lockPoll = 25 * time.Millisecond
+
+// TakeLock locks path for this process, and waits at most wait for another one to let go. The
+// folder is made (root, 0755) when it is not there; its parent must exist.
+func TakeLock(ctx context.Context, d *Disk, path string, wait time.Duration) (*Lock, error) {
+	end := time.Now().Add(wait)
+	for {
+		l, err := tryLock(d, path)
+		if err == nil {
+			return l, nil
+		}
+		var held *Held
+		if !errors.As(err, &held) && !errors.Is(err, errMoved) {
+			return nil, err
+		}
+		if errors.As(err, &held) && !time.Now().Before(end) {
+			return nil, err
+		}
+		if err := (SystemClock{}).Sleep(ctx, lockPoll); err != nil {
+			return nil, errors.Join(err, held)
+		}
+	}
+}
+
+// errMoved: the file was removed or replaced between open and lock; look again.
+var errMoved = errors.New("lock file was replaced")
+
+func tryLock(d *Disk, path string) (*Lock, error) {
+	rel, err := relative(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.lockFile(path); err != nil {
+		return nil, err
+	}
+	before, err := d.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errMoved
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !before.Mode.IsRegular() {
+		return nil, fmt.Errorf("lock %s: %w", path, ErrNotRegular)
+	}
+	f, err := d.root.OpenFile(rel, os.O_RDWR|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, cause(err))
+	}
+	l := &Lock{disk: d, file: f, path: path}
+	if err := l.grab(rel); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// lockFile makes the file, and its folder with it, when they are not there.
+func (d *Disk) lockFile(path string) error {
+	dir := filepath.Dir(path)
+	if _, err := d.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		err := d.MkdirWith(dir, Attr{UID: -1, GID: -1, Mode: 0o755},
+			Content{Name: filepath.Base(path), Data: lockText(0, true), Attr: Attr{UID: -1, GID: -1, Mode: 0o600}})
+		if err == nil || errors.Is(err, fs.ErrExist) {
+			return nil
+		}
+		return err
+	}
+	if _, err := d.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	rel, err := relative(path)
+	if err != nil {
+		return err
+	}
+	if err := d.gate.Pass("create " + path); err != nil {
+		return err
+	}
+	f, err := d.root.OpenFile(rel, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", path, cause(err))
+	}
+	return f.Close()
+}
+
+func (l *Lock) grab(rel string) error {
+	pid, made := readLock(l.file)
+	err := flock(l.file, syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return &Held{Path: l.path, PID: pid}
+	}
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", l.path, err)
+	}
+	mine, err := l.file.Stat()
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", l.path, err)
+	}
+	if now, err := l.disk.root.Lstat(rel); err != nil || !os.SameFile(mine, now) {
+		return errMoved
+	}
+	l.made = made
+	if _, err := l.file.WriteAt(lockText(os.Getpid(), made), 0); err != nil {
+		return fmt.Errorf("lock %s: %w", l.path, cause(err))
+	}
+	return nil
+}
+
+// lockText always has the same length: it is written over itself in one call.
+func lockText(pid int, made bool) []byte {
+	return fmt.Appendf(nil, "pid %10d folder-made %-5t\n", pid, made)
+}
+
+func readLock(f *os.File) (pid int, made bool) {
+	b := make([]byte, len(lockText(0, false)))
+	n, _ := f.ReadAt(b, 0)
+	text := strings.TrimSpace(string(b[:n]))
+	if _, err := fmt.Sscanf(text, "pid %d folder-made %t", &pid, &made); err != nil {
+		return 0, false
+	}
+	return pid, made
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), how)
+		if err != syscall.EINTR {
+			return err
+		}
+	}
+}
+
+// Release lets go; the file stays for the next one.
+func (l *Lock) Release() error { return l.file.Close() }
+
+// Remove removes the file, and the folder if TakeLock made it and nothing else is in it, and lets
+// go. Only Undo calls it, last. A process that waits for the lock notices and makes a new file.
+func (l *Lock) Remove() error {
+	err := fs.ErrNotExist
+	if l.made {
+		err = l.disk.RemoveWith(filepath.Dir(l.path), filepath.Base(l.path))
+	}
+	if !l.made || errors.Is(err, ErrInUse) {
+		err = l.disk.Remove(l.path)
+	}
+	return errors.Join(ignoreMissing(err), l.file.Close())
+}
