@@ -1,0 +1,79 @@
+package archtest
+
+// rule says which packages of this module the packages of a pattern may import. The pattern
+// "linux/..." means linux and all below it; the first rule that matches a package counts.
+type rule struct {
+	from   string
+	may    []string
+	reason string
+}
+
+// internal are the arrows of the design, most specific first.
+var internal = []rule{
+	{"cmd/minhost", []string{"..."}, "cmd wires everything"},
+
+	{"installer", []string{"installer/host"}, "the engine knows no system and no step"},
+	{"installer/host", nil, "the edges decide nothing"},
+	{"installer/host/hosttest", []string{"installer/host"}, "a fake of the edges needs only them"},
+	{"installer/host/...", []string{"installer", "installer/host/..."}, "steps that both systems share"},
+	{"installer/lease", nil, "the pure half stands alone, so that it can be tested without a host"},
+	{"installer/api", nil, "the wire types are what a runner in another repository would import"},
+	{"installer/api/internal/gen", []string{"installer/api"}, "the generator of the wire types"},
+	{"installer/client", []string{"installer/api"}, "a runner imports the client: it must not drag the host in"},
+	{"installer/helper/...",
+		[]string{"installer/lease", "installer/api", "installer/host", "resolverd/zonefile", "installer/helper/..."},
+		"the server reaches the system through ports of its own, so that it can be tested on fakes"},
+
+	{"darwin/...", []string{"installer", "installer/host/...", "packaging/...", "darwin/..."},
+		"steps know the engine, never who calls the helper"},
+	{"linux/...", []string{"installer", "installer/host/...", "installer/lease", "packaging/...", "linux/..."},
+		"steps and kernel edges know the engine and the verdicts, never who calls the helper"},
+	{"packaging/...", []string{"packaging/..."}, "embedded files"},
+
+	{"resolverd/...", []string{"resolverd/..."}, "the answerer knows no leases and no root"},
+
+	{"verify", []string{"darwin/...", "linux/...", "installer", "installer/client", "installer/api", "resolverd/probe"},
+		"verify reads the host the way its users do"},
+	{"verify/...", []string{"verify/..."}, "test helpers; their tests may import what they test"},
+}
+
+// module says in which packages a third-party module may be imported outside tests. An empty list:
+// in tests only.
+type module struct {
+	path   string
+	in     []string
+	reason string
+}
+
+var modules = []module{
+	{"github.com/spf13/cobra", []string{"cmd/minhost"}, "flags and verbs are the program's own"},
+	{"github.com/kardianos/service", []string{"cmd/minhost"},
+		"the run loop only: its macOS install still uses launchctl load, and importing it runs detection"},
+	{"howett.net/plist", []string{"darwin/..."}, "launchd jobs"},
+	{"github.com/miekg/dns", []string{"resolverd/..."}, "DNS messages"},
+	{"github.com/fsnotify/fsnotify", []string{"resolverd/..."}, "the zone file is watched"},
+	{"golang.org/x/net", []string{"resolverd/..."}, "batched UDP reads and writes"},
+	{"github.com/vishvananda/netlink", []string{"linux/..."}, "links, sockets and conntrack of Linux"},
+	{"github.com/google/nftables", []string{"linux/nft"}, "the one table; does not compile on darwin"},
+	{"github.com/mdlayher/netlink", []string{"linux/nft"}, "the lasting connection under google/nftables, NFLOG"},
+	{"github.com/cilium/ebpf", []string{"linux/belt", "linux/localhost"}, "cgroup programs, assembled in Go"},
+	{"github.com/godbus/dbus/v5", []string{"linux/..."}, "systemd-resolved and systemd"},
+	{"github.com/coreos/go-systemd/v22", []string{"linux/...", "resolverd/...", "cmd/minhost"},
+		"sockets handed over, readiness"},
+	{"github.com/varlink/go", []string{"installer/api/...", "installer/client", "installer/helper"}, "the helper's wire"},
+	{"github.com/google/renameio/v2", []string{"installer/host"}, "atomic replacement of files"},
+	{"golang.org/x/sys", []string{"linux/...", "darwin/...", "installer/host/...", "installer/helper", "installer/client"},
+		"system calls, in files for one system"},
+	{"golang.org/x/sync", []string{"installer/helper", "resolverd/...", "linux/..."}, "errgroup"},
+
+	{"github.com/vishvananda/netns", nil, "namespaces in tests"},
+	{"github.com/google/go-cmp", nil, "differences in tests"},
+	{"pgregory.net/rapid", nil, "generated histories in tests"},
+	{"github.com/rogpeppe/go-internal", nil, "scripts in tests"},
+	{"go.uber.org/goleak", nil, "leaks in tests"},
+}
+
+// oneFileExceptions are files that break a source rule for a reason.
+var oneFileExceptions = map[string]string{
+	"verify/netlab/main_linux.go: shell": "test helper: a process must enter its cgroup before it unshares, which a shell does without a second binary",
+}
