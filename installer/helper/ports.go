@@ -3,6 +3,7 @@ package helper
 import (
 	"context"
 	"net/netip"
+	"os"
 
 	"github.com/gominimal/minhost/installer/api"
 	"github.com/gominimal/minhost/installer/lease"
@@ -18,6 +19,10 @@ type Tree interface {
 	List() ([]string, error)
 	// LeafOf names the leaf that a process is in, sub-cgroups included; "" when it is in none.
 	LeafOf(pid int) (string, error)
+	// GroupOf returns the path of a process's cgroup, for Restore.
+	GroupOf(pid int) (string, error)
+	// Restore puts a process back to where GroupOf found it.
+	Restore(pid int, group string) error
 }
 
 // Leaf is one box's cgroup, held open: it keeps meaning the same directory.
@@ -83,6 +88,33 @@ type Range interface {
 	// Free fails when the address cannot be bound or when a socket is still bound to it.
 	Free(addr netip.Addr) error
 }
+
+// Processes opens processes by a handle that a reused pid can't fool (linux/proc).
+type Processes interface {
+	// Open takes a pid; fs.ErrNotExist when there is no such process.
+	Open(pid int) (Process, error)
+	// FromFD takes a pidfd, and closes it when it fails.
+	FromFD(f *os.File) (Process, error)
+}
+
+// Process is one process, held by its pidfd.
+type Process interface {
+	PID() int
+	// Alive says whether it still runs (a zombie does not).
+	Alive() bool
+	// Fit says whether it may be put into a leaf: its four uids are uid (unless anyUID), it is in our pid
+	// namespace, it has no children, and it holds no socket but AF_UNIX and AF_NETLINK ones. The
+	// error is an *Unfit, or one of reading.
+	Fit(uid uint32, anyUID bool) error
+	// Childless says whether it has no child now.
+	Childless() (bool, error)
+	Close() error
+}
+
+// Unfit says why a process may not be put into a leaf: uid, pidns, children, socket, io_uring.
+type Unfit struct{ Reason, Text string }
+
+func (e *Unfit) Error() string { return e.Text }
 
 // Checker makes the checks of Verify that need root and know the kernel: tree, belt, self-test.
 type Checker interface {

@@ -1,0 +1,237 @@
+package helper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/lease"
+)
+
+// attach makes the verdict live and the name known, moves the process, and looks again. On any
+// error it goes back step by step, and the lease is planned as before.
+func (h *Helper) attach(ctx context.Context, c request, in api.AttachIn) (api.AttachOut, error) {
+	b, err := h.begin(c, in.Lease)
+	if err != nil {
+		return api.AttachOut{}, err
+	}
+	err = h.bring(ctx, c, b, in.PID)
+	h.mu.Lock()
+	lost := b.lost
+	if err != nil {
+		b.State = lease.Planned
+	}
+	if err == nil && !lost {
+		b.State = lease.Attached
+		h.counts.attaches++
+		h.watchLeaf(b)
+	}
+	h.mu.Unlock()
+	switch {
+	case lost:
+		// Nobody can let the held child go or end the lease any more: not attached, but gone.
+		h.log.Info("connection closed during attach", "lease", b.ID, "cause", err)
+		h.undo(b)
+		return api.AttachOut{}, context.Canceled
+	case err != nil:
+		h.log.Info("attach failed", "lease", b.ID, "box", b.Name, "cause", err)
+		return api.AttachOut{}, err
+	}
+	if err := h.record(b); err != nil {
+		// The record from before the move says attaching, which replay reads by the kernel: nothing
+		// is lost, so the box goes on.
+		h.log.Error("record", "lease", b.ID, "cause", err)
+	}
+	h.log.Info("attached", "lease", b.ID, "box", b.Name, "address", text(b.Address), "leaf", b.leaf.Path())
+	h.tell(b, api.EventKindAttached, "attached")
+	return api.AttachOut{}, nil
+}
+
+// begin takes a planned lease to attaching.
+func (h *Helper) begin(c request, id string) (*box, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b, _ := h.find(id)
+	if b == nil || b.leaf == nil || b.UID != c.peer.UID && !c.root() {
+		return nil, noSuchLease(id)
+	}
+	if err := answer(lease.Ask(b.State, lease.OpAttach), b.Lease, lease.OpAttach); err != nil {
+		return nil, err
+	}
+	if b.owner != c.conn {
+		return nil, refuse(c.method, "only the connection that planned a lease can attach it", "plan again on this connection")
+	}
+	b.State = lease.Attaching
+	return b, nil
+}
+
+// bring does what an attach does to the host, in the order that never gives the process more than
+// it may have: record, verdict, name, move. A failure undoes what was done.
+func (h *Helper) bring(ctx context.Context, c request, b *box, pid int) (err error) {
+	p, err := h.process(c, pid)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	if err := h.fit(c, p); err != nil {
+		return err
+	}
+	var back []func() error
+	defer func() {
+		if err == nil {
+			return
+		}
+		for i := len(back) - 1; i >= 0; i-- {
+			if berr := back[i](); berr != nil {
+				h.log.Error("going back", "lease", b.ID, "cause", berr)
+			}
+		}
+	}()
+	if err := h.record(b); err != nil {
+		return internal("record lease", err)
+	}
+	back = append(back, func() error { return h.cfg.Store.Remove(b.ID) })
+	if h.cfg.Table != nil {
+		v := b.Verdict(b.leaf.ID())
+		back = append(back, func() error { return h.cfg.Table.Delete(context.WithoutCancel(ctx), v) })
+		if err := h.cfg.Table.Put(ctx, v); err != nil {
+			return internal("verdict", err)
+		}
+	}
+	if b.Name != "" {
+		back = append(back, func() error { return h.unname(b) })
+		if err := h.publish(); err != nil {
+			return internal("publish name", err)
+		}
+	}
+	return h.move(ctx, b, p)
+}
+
+// unname takes the name of a failed attach out of the zone: publish reads the state.
+func (h *Helper) unname(b *box) error {
+	h.mu.Lock()
+	b.State = lease.Planned
+	h.mu.Unlock()
+	return h.publish()
+}
+
+// process opens the target of an Attach or Join: by the one descriptor of the message, or by pid.
+func (h *Helper) process(c request, pid int) (Process, error) {
+	var p Process
+	var err error
+	switch {
+	case len(c.fds) > 1 || len(c.fds) == 1 && pid != 0:
+		return nil, invalid("pid", errors.New("give a pid or one pidfd, not both"))
+	case len(c.fds) == 1:
+		p, err = h.cfg.Processes.FromFD(c.fds[0])
+	case pid <= 0 || pid > 1<<22: // PID_MAX_LIMIT, proc(5)
+		return nil, invalid("pid", fmt.Errorf("%d is no pid", pid))
+	default:
+		p, err = h.cfg.Processes.Open(pid)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, noSuchProcess(pid)
+	}
+	if err != nil {
+		return nil, invalid("pid", err)
+	}
+	return p, nil
+}
+
+func noSuchProcess(pid int) error {
+	return &api.NoSuchProcess{PID: pid, Message: fmt.Sprintf("process %d does not exist any more", pid), Next: "start the child held, then attach"}
+}
+
+// fit checks a target process: the caller's, in no leaf, childless, without sockets.
+func (h *Helper) fit(c request, p Process) error {
+	pid := p.PID()
+	if !p.Alive() {
+		return noSuchProcess(pid)
+	}
+	err := p.Fit(c.peer.UID, c.root())
+	if err == nil {
+		var leaf string
+		leaf, err = h.cfg.Tree.LeafOf(p.PID())
+		if err == nil && leaf != "" {
+			err = &Unfit{"in_leaf", "it is in the leaf of " + h.boxName(leaf) + " already"}
+		}
+	}
+	if !p.Alive() {
+		return noSuchProcess(pid)
+	}
+	var unfit *Unfit
+	switch {
+	case errors.As(err, &unfit):
+		return &api.ProcessRefused{PID: pid, Reason: unfit.Reason,
+			Message: fmt.Sprintf("process %d cannot enter a box: %s", pid, unfit.Text), Next: "start the child held and without sockets, then attach"}
+	case err != nil:
+		return internal("read process", err)
+	}
+	return nil
+}
+
+// move writes the pid, then requires that the process is alive, in the leaf, and without a child
+// that stayed outside. Otherwise whatever got there goes back.
+func (h *Helper) move(ctx context.Context, b *box, p Process) error {
+	pid := p.PID()
+	from, err := h.cfg.Tree.GroupOf(p.PID())
+	if err != nil || !p.Alive() {
+		return noSuchProcess(pid)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := b.leaf.Move(p.PID()); err != nil {
+		if !p.Alive() {
+			return noSuchProcess(pid)
+		}
+		return internal("move process", err)
+	}
+	in, err := h.cfg.Tree.LeafOf(p.PID())
+	childless, cerr := p.Childless()
+	alive := p.Alive()
+	if err == nil && cerr == nil && alive && in == b.ID && childless {
+		return nil
+	}
+	h.sendBack(b, from)
+	switch {
+	case !alive:
+		return noSuchProcess(pid)
+	case err == nil && cerr == nil && !childless:
+		return &api.ProcessRefused{PID: pid, Reason: "children", Message: fmt.Sprintf("process %d forked while it was moved", pid), Next: "start the child held, then attach"}
+	case err == nil && cerr == nil:
+		return &api.ProcessRefused{PID: pid, Reason: "moved", Message: fmt.Sprintf("process %d did not stay in the leaf", pid), Next: "attach again"}
+	}
+	return internal("read process", errors.Join(err, cerr))
+}
+
+// sendBack returns every process of a leaf whose attach failed to the group of the target.
+func (h *Helper) sendBack(b *box, group string) {
+	pids, err := b.leaf.Pids()
+	for _, pid := range pids {
+		err = errors.Join(err, h.cfg.Tree.Restore(pid, group))
+	}
+	if err != nil {
+		h.log.Error("send back", "lease", b.ID, "cause", err)
+	}
+}
+
+// boxName is how a message calls the box of a leaf.
+func (h *Helper) boxName(id string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if b := h.boxes[id]; b != nil && b.Name != "" {
+		return "box " + b.Name
+	}
+	return "lease " + id
+}
+
+// record makes a lease durable, so that replay knows it after a crash.
+func (h *Helper) record(b *box) error {
+	h.mu.Lock()
+	l := b.Lease
+	h.mu.Unlock()
+	return h.cfg.Store.Put(l)
+}

@@ -1,0 +1,200 @@
+package helper
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/lease"
+)
+
+// Limits of DESIGN.md section 8.
+const (
+	maxConnections = 32    // of one uid
+	maxAddresses   = 128   // of one uid
+	maxLeaves      = 4096  // of one uid
+	maxElements    = 5000  // of one uid
+	maxAllElements = 20000 // of all
+	rememberGone   = 60 * time.Second
+)
+
+// Config is all that a Helper needs. Every field must be set, but for Table and Refusals on a
+// host that can't enforce (then Unenforceable says why).
+type Config struct {
+	Version        string
+	BootID         string
+	ServiceManager string
+	Unenforceable  string
+
+	Tree      Tree
+	Table     Table
+	Refusals  Refusals
+	Names     Names
+	Range     Range
+	Processes Processes
+	Peers     Peers
+	Checker   Checker
+	Store     Store
+	Operators func(Peer) (bool, error)
+	// Local says whether an address is the host's own, for Explain.
+	Local func(netip.Addr) bool
+
+	// Grace is how long an attached box may be without a process before it is torn down.
+	Grace time.Duration
+	// AdoptWithin is how long a box with end_with_connection outlives a restart of the helper.
+	AdoptWithin time.Duration
+	Now         func() time.Time
+	Log         *slog.Logger
+}
+
+// Helper keeps the leases. Make it with New, then Replay, then Serve.
+type Helper struct {
+	cfg     Config
+	log     *slog.Logger
+	started time.Time
+	events  hub
+	// publishing keeps zones in the order of the leases they were made from.
+	publishing sync.Mutex
+	// repairing keeps one comparison of the table at a time.
+	repairing sync.Mutex
+	// life ends with Close: watchers, retries and reapers hang on it.
+	life context.Context
+	stop context.CancelFunc
+	work sync.WaitGroup
+
+	mu       sync.Mutex
+	boxes    map[string]*box
+	names    map[string]*box
+	numbers  map[uint16]*box
+	released map[netip.Addr]time.Time
+	gone     map[string]ended
+	lastNum  uint16
+	counts   counts
+}
+
+// counts of DESIGN.md section 8: at rest, plans = attaches + abandons and attaches = teardowns.
+type counts struct{ plans, attaches, abandons, teardowns int }
+
+// box is a lease and what carries it out. Its fields are guarded by Helper.mu.
+type box struct {
+	lease.Lease
+	leaf Leaf // nil while Plan makes it
+	// owner is the connection that planned or adopted; nil when it is closed.
+	owner *conn
+	// lost is set when the owner closed while a call was on its way.
+	lost    bool
+	refused refusals
+	// unwatch stops the goroutine that waits for the leaf to empty.
+	unwatch context.CancelFunc
+	// over is closed when the box is gone.
+	over chan struct{}
+	// changing orders the writes to the table of one box; taken before Helper.mu.
+	changing sync.Mutex
+}
+
+// ended remembers a lease for a while, so that a repeated call gets the same answer.
+type ended struct {
+	lease    lease.Lease
+	op       lease.Op
+	at       time.Time
+	refusals []api.Refusal
+}
+
+// New returns a helper without leases.
+func New(cfg Config) *Helper {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Helper{
+		cfg: cfg, log: cfg.Log, started: cfg.Now(), life: ctx, stop: cancel,
+		boxes: map[string]*box{}, names: map[string]*box{}, numbers: map[uint16]*box{},
+		released: map[netip.Addr]time.Time{}, gone: map[string]ended{},
+	}
+}
+
+// Close stops watchers and retries and waits for them. Boxes go on: their verdicts are the
+// kernel's.
+func (h *Helper) Close() {
+	h.stop()
+	h.work.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, b := range h.boxes {
+		if b.leaf != nil {
+			b.leaf.Close()
+		}
+	}
+}
+
+// spawn runs f until it returns; Close waits for it.
+func (h *Helper) spawn(f func(ctx context.Context)) {
+	h.work.Add(1)
+	go func() {
+		defer h.work.Done()
+		f(h.life)
+	}()
+}
+
+// find returns a box, or what the table of states says of one that is gone. h.mu is held.
+func (h *Helper) find(id string) (*box, *ended) {
+	if b := h.boxes[id]; b != nil {
+		return b, nil
+	}
+	if e, ok := h.gone[id]; ok && h.cfg.Now().Sub(e.at) < rememberGone {
+		return nil, &e
+	}
+	return nil, nil
+}
+
+// forget frees everything that is counted in memory and remembers how it ended. h.mu is held.
+func (h *Helper) forget(b *box, op lease.Op) {
+	delete(h.boxes, b.ID)
+	delete(h.numbers, b.Number)
+	if b.Name != "" {
+		delete(h.names, b.Name)
+	}
+	now := h.cfg.Now()
+	if b.Address.IsValid() {
+		h.released[b.Address] = now
+	}
+	for id, e := range h.gone {
+		if now.Sub(e.at) >= rememberGone {
+			delete(h.gone, id)
+		}
+	}
+	b.State = lease.Gone
+	h.gone[b.ID] = ended{b.Lease, op, now, b.refused.list()}
+	if op == lease.OpAbandon {
+		h.counts.abandons++
+	} else {
+		h.counts.teardowns++
+	}
+	close(b.over)
+}
+
+// verdicts returns what the table must hold. h.mu is held.
+func (h *Helper) verdicts() []lease.Verdict {
+	var all []lease.Verdict
+	for _, b := range h.boxes {
+		if b.leaf != nil && (b.State == lease.Attaching || b.State == lease.Attached) {
+			all = append(all, b.Verdict(b.leaf.ID()))
+		}
+	}
+	return all
+}
+
+// publish writes the zone: the names of boxes that are attached or on the way.
+func (h *Helper) publish() error {
+	h.publishing.Lock()
+	defer h.publishing.Unlock()
+	zone := map[string]netip.Addr{}
+	h.mu.Lock()
+	for name, b := range h.names {
+		if b.State == lease.Attaching || b.State == lease.Attached {
+			zone[name] = b.Address
+		}
+	}
+	h.mu.Unlock()
+	return h.cfg.Names.Publish(zone)
+}

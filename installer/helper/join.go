@@ -1,0 +1,121 @@
+package helper
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/lease"
+)
+
+// use finds an attached box for a call that shows its secret.
+func (h *Helper) use(c request, id, secret string) (*box, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b, e := h.find(id)
+	switch {
+	case b == nil && e != nil && e.lease.UID == c.peer.UID:
+		return nil, &api.NoSuchLease{Lease: id, Message: fmt.Sprintf("lease %s has ended", id), Next: "minhost ls"}
+	case b == nil || b.leaf == nil || b.UID != c.peer.UID && !c.root():
+		return nil, noSuchLease(id)
+	case !b.Owns(secret):
+		return nil, wrongSecret(c, id)
+	}
+	return b, answer(lease.Ask(b.State, lease.OpUse), b.Lease, lease.OpUse)
+}
+
+func wrongSecret(c request, id string) error {
+	return &api.WrongSecret{Lease: id, Message: c.method + ": the secret is not that of lease " + id, Next: "use the secret that Plan returned"}
+}
+
+// join puts a further process into the leaf of an attached box. The verdict is that of the leaf.
+func (h *Helper) join(ctx context.Context, c request, in api.JoinIn) (api.JoinOut, error) {
+	b, err := h.use(c, in.Lease, in.Secret)
+	if err != nil {
+		return api.JoinOut{}, err
+	}
+	p, err := h.process(c, in.PID)
+	if err != nil {
+		return api.JoinOut{}, err
+	}
+	defer p.Close()
+	if err := h.fit(c, p); err != nil {
+		return api.JoinOut{}, err
+	}
+	if err := h.move(ctx, b, p); err != nil {
+		return api.JoinOut{}, err
+	}
+	// The box may have ended while the process moved: then cgroup.kill came before it, and it must
+	// not run on in a leaf without a lease.
+	h.mu.Lock()
+	ended := b.State != lease.Attached
+	h.mu.Unlock()
+	if ended {
+		b.leaf.Kill()
+		return api.JoinOut{}, &api.NoSuchLease{Lease: b.ID, Message: fmt.Sprintf("lease %s ended while process %d joined it", b.ID, p.PID()), Next: nextLs}
+	}
+	h.log.Info("joined", "box", b.Name, "kind", in.Kind, "name", api.Text(in.Name), "leaf", b.leaf.Path(), "pid", p.PID())
+	h.tell(b, api.EventKindJoined, fmt.Sprintf("%s %s joined", in.Kind, api.Text(in.Name)))
+	return api.JoinOut{Net: netPlan(b.Policy)}, nil
+}
+
+// update replaces the policy of an attached box: table first, then record and memory.
+func (h *Helper) update(ctx context.Context, c request, in api.UpdateIn) (api.UpdateOut, error) {
+	p, err := policyFrom(in.Policy)
+	if err != nil {
+		return api.UpdateOut{}, err
+	}
+	b, err := h.use(c, in.Lease, in.Secret)
+	if err != nil {
+		return api.UpdateOut{}, err
+	}
+	if h.cfg.Table == nil && p.Confined() && !b.Unenforced {
+		return api.UpdateOut{}, &api.Unenforceable{Message: "this host cannot confine a box: " + h.cfg.Unenforceable, Next: "minhost verify"}
+	}
+	b.changing.Lock() // no verdict may be written behind the one that Teardown takes away
+	defer b.changing.Unlock()
+	h.mu.Lock()
+	old := b.Policy
+	err = h.afford(b.UID, p, b)
+	if err == nil {
+		err = answer(lease.Ask(b.State, lease.OpUse), b.Lease, lease.OpUse)
+	}
+	if err == nil {
+		b.Policy = p // a repair that runs now refills with the new policy
+	}
+	v := b.Verdict(b.leaf.ID())
+	h.mu.Unlock()
+	if err != nil {
+		return api.UpdateOut{}, err
+	}
+	if h.cfg.Table != nil {
+		if err := h.cfg.Table.Put(ctx, v); err != nil {
+			h.mu.Lock()
+			b.Policy = old
+			h.mu.Unlock()
+			return api.UpdateOut{}, internal("verdict", err)
+		}
+	}
+	if err := h.record(b); err != nil {
+		return api.UpdateOut{}, internal("record lease", err)
+	}
+	h.log.Info("updated", "lease", b.ID, "box", b.Name, "egress", p.Egress, "rules", len(p.Rules))
+	h.tell(b, api.EventKindUpdated, "policy updated")
+	return api.UpdateOut{}, nil
+}
+
+// adopt makes this connection the owner.
+func (h *Helper) adopt(_ context.Context, c request, in api.AdoptIn) (api.AdoptOut, error) {
+	b, err := h.use(c, in.Lease, in.Secret)
+	if err != nil {
+		return api.AdoptOut{}, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := answer(lease.Ask(b.State, lease.OpUse), b.Lease, lease.OpUse); err != nil {
+		return api.AdoptOut{}, err
+	}
+	b.owner, b.lost = c.conn, false
+	h.log.Info("adopted", "lease", b.ID, "box", b.Name)
+	return api.AdoptOut{}, nil
+}

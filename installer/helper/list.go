@@ -1,0 +1,97 @@
+package helper
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/lease"
+)
+
+// list shows own leases in full, those of others by name, address and owner only; root sees all.
+func (h *Helper) list(_ context.Context, c request, _ api.ListIn) (api.ListOut, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []*box
+	for _, b := range h.boxes {
+		if b.leaf != nil {
+			all = append(all, b)
+		}
+	}
+	slices.SortFunc(all, func(a, b *box) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID)) })
+	out := api.ListOut{Leases: []api.LeaseInfo{}}
+	for _, b := range all {
+		out.Leases = append(out.Leases, h.info(b, b.UID == c.peer.UID || c.root()))
+	}
+	return out, nil
+}
+
+func (h *Helper) info(b *box, full bool) api.LeaseInfo {
+	i := api.LeaseInfo{Name: b.Name, Address: text(b.Address), UID: int(b.UID), State: api.LeaseState(b.State)}
+	if !full {
+		return i
+	}
+	i.Lease, i.Number, i.Leaf = b.ID, int(b.Number), b.leaf.Path()
+	i.Policy = policyTo(b.Policy)
+	i.Enforcement = h.enforcement()
+	i.EndWithConnection = b.EndWithConnection
+	if pids, err := b.leaf.Pids(); err == nil {
+		i.Processes = len(pids)
+	}
+	i.Refused = b.refused.total
+	i.Since = stamp(b.Since)
+	return i
+}
+
+func (h *Helper) status(context.Context, request, api.StatusIn) (api.StatusOut, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return api.StatusOut{
+		Version: h.cfg.Version, PID: os.Getpid(), Since: stamp(h.started), BootID: h.cfg.BootID,
+		Enforcement: h.enforcement(), EnforcementCause: h.cfg.Unenforceable, ServiceManager: h.cfg.ServiceManager,
+		Leases: len(h.boxes), Plans: h.counts.plans, Attaches: h.counts.attaches,
+		Abandons: h.counts.abandons, Teardowns: h.counts.teardowns,
+	}, nil
+}
+
+// explain decides as the table does. A caller inside a leaf may ask about its own box only.
+func (h *Helper) explain(_ context.Context, c request, in api.ExplainIn) (api.ExplainOut, error) {
+	to, err := addressOf(in.Destination)
+	if err != nil {
+		return api.ExplainOut{}, invalid("destination", err)
+	}
+	protocol := lease.Protocol(cmp.Or(string(in.Protocol), string(lease.TCP)))
+	if protocol == lease.Any {
+		return api.ExplainOut{}, invalid("protocol", fmt.Errorf("ask about tcp, udp or icmp"))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b := h.boxes[in.Box]
+	if b == nil {
+		b = h.names[in.Box]
+	}
+	if b == nil || b.leaf == nil || b.UID != c.peer.UID && !c.root() || c.leaf != "" && c.leaf != b.ID {
+		return api.ExplainOut{}, noSuchLease(in.Box)
+	}
+	if h.cfg.Table == nil {
+		return api.ExplainOut{Allowed: true, Reason: "nothing is enforced on this host: " + h.cfg.Unenforceable}, nil
+	}
+	d := b.Policy.Decide(to, protocol, lease.Place{Own: b.Address, Answerer: isAnswerer, Local: h.cfg.Local})
+	if other := h.holder(to.Addr().String()); d.Allowed && other != nil && other != b {
+		return api.ExplainOut{Reason: fmt.Sprintf("it is box %s's address, and one box does not reach another: %s", other.Name, "its ingress does not allow it"), Rule: d.Rule}, nil
+	}
+	return api.ExplainOut{Allowed: d.Allowed, Reason: d.Reason, Rule: d.Rule}, nil
+}
+
+// holder finds the box that holds an address. h.mu is held.
+func (h *Helper) holder(address string) *box {
+	for _, b := range h.boxes {
+		if b.Address.IsValid() && b.Address.String() == address {
+			return b
+		}
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package helper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/lease"
+)
+
+// plan reserves: number, name and address in memory, then the leaf. A failed plan reserved nothing.
+func (h *Helper) plan(ctx context.Context, c request, in api.PlanIn) (api.PlanOut, error) {
+	want, err := h.wanted(c, in)
+	if err != nil {
+		return api.PlanOut{}, err
+	}
+	secret, hash := lease.NewSecret()
+	want.SecretHash = hash
+	b, err := h.reserve(c, want)
+	if err != nil {
+		return api.PlanOut{}, err
+	}
+	leaf, err := h.cfg.Tree.Create(b.ID)
+	if err != nil {
+		h.unreserve(b)
+		return api.PlanOut{}, internal("create leaf", err)
+	}
+	h.mu.Lock()
+	b.leaf = leaf
+	h.counts.plans++
+	lost := b.lost || ctx.Err() != nil
+	h.mu.Unlock()
+	if lost {
+		h.drop(b)
+		return api.PlanOut{}, context.Cause(ctx)
+	}
+	h.log.Info("planned", "lease", b.ID, "box", b.Name, "address", text(b.Address), "uid", b.UID, "egress", b.Policy.Egress)
+	out := api.PlanOut{
+		Lease: b.ID, Secret: secret, Name: b.Name, Address: text(b.Address),
+		HostAddress: lease.HostAddress().String(), Leaf: leaf.Path(), Net: netPlan(b.Policy),
+		Enforcement: h.enforcement(), EnforcementCause: h.cfg.Unenforceable, Boundary: api.BoundaryCooperative,
+	}
+	return out, nil
+}
+
+// wanted checks the parameters, and what the host can do with them.
+func (h *Helper) wanted(c request, in api.PlanIn) (lease.Lease, error) {
+	if in.Mode != api.ModeHost {
+		return lease.Lease{}, &api.NotSupported{
+			Message: fmt.Sprintf("mode %s: this helper makes boxes that share the host's network only", in.Mode), Next: "use mode host"}
+	}
+	l := lease.Lease{UID: c.peer.UID, State: lease.Planned, EndWithConnection: in.EndWithConnection, Since: h.cfg.Now().UTC()}
+	var err error
+	if in.Name != "" {
+		if l.Name, err = lease.ParseName(in.Name); err != nil {
+			return lease.Lease{}, invalid("name", err)
+		}
+	}
+	if l.Policy, err = policyFrom(in.Policy); err != nil {
+		return lease.Lease{}, err
+	}
+	if h.cfg.Table == nil && (l.Policy.Confined() || len(l.Policy.DenySubnets) > 0) {
+		if !in.AllowUnenforced {
+			return lease.Lease{}, &api.Unenforceable{
+				Message: "this host cannot confine a box: " + h.cfg.Unenforceable, Next: "minhost verify; or pass allow_unenforced and run it open"}
+		}
+		l.Unenforced = true
+	}
+	return l, nil
+}
+
+// reserve takes id, number, name and address under the lock.
+func (h *Helper) reserve(c request, l lease.Lease) (*box, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	leaves, addresses := 0, 0
+	held := map[netip.Addr]bool{}
+	for _, b := range h.boxes {
+		if b.Address.IsValid() {
+			held[b.Address] = true
+		}
+		if b.UID == l.UID {
+			leaves++
+			if b.Address.IsValid() {
+				addresses++
+			}
+		}
+	}
+	if err := quota(l, leaves, addresses); err != nil {
+		return nil, err
+	}
+	if l.Name != "" && h.names[l.Name] != nil {
+		return nil, &api.NameTaken{Name: l.Name, Message: fmt.Sprintf("a box named %s exists", l.Name),
+			Next: "minhost ls; choose another name or end that box"}
+	}
+	if err := h.afford(l.UID, l.Policy, nil); err != nil {
+		return nil, err
+	}
+	if l.Name != "" {
+		a, err := lease.Pick(held, h.released, h.cfg.Range.Free)
+		if err != nil {
+			return nil, &api.NoAddress{Message: err.Error(), Next: "minhost ls; end a box, or plan one without a name"}
+		}
+		l.Address = a
+	}
+	number, ok := h.number()
+	if !ok {
+		return nil, &api.QuotaExceeded{Limit: 65535, Message: "every lease number is taken", Next: nextLs}
+	}
+	l.ID, l.Number = lease.NewID(), number
+	b := &box{Lease: l, owner: c.conn, over: make(chan struct{})}
+	h.boxes[b.ID], h.numbers[b.Number] = b, b
+	if b.Name != "" {
+		h.names[b.Name] = b
+	}
+	return b, nil
+}
+
+// quota is what one account may hold; root is not counted.
+func quota(l lease.Lease, leaves, addresses int) error {
+	switch {
+	case l.UID == 0:
+		return nil
+	case leaves >= maxLeaves:
+		return &api.QuotaExceeded{Limit: maxLeaves, Message: fmt.Sprintf("uid %d holds %d leaves already", l.UID, leaves), Next: nextLs}
+	case l.Name != "" && addresses >= maxAddresses:
+		return &api.QuotaExceeded{Limit: maxAddresses, Message: fmt.Sprintf("uid %d holds %d addresses already", l.UID, addresses), Next: nextLs}
+	}
+	return nil
+}
+
+// number gives the next lease number that nobody holds; numbers are reused as late as possible,
+// since a mark in flight may still carry an old one. h.mu is held.
+func (h *Helper) number() (uint16, bool) {
+	for range 65535 {
+		h.lastNum++
+		if h.lastNum == 0 {
+			h.lastNum = 1
+		}
+		if h.numbers[h.lastNum] == nil {
+			return h.lastNum, true
+		}
+	}
+	return 0, false
+}
+
+// unreserve takes back a reservation that never became a plan.
+func (h *Helper) unreserve(b *box) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.boxes, b.ID)
+	delete(h.numbers, b.Number)
+	if b.Name != "" {
+		delete(h.names, b.Name)
+	}
+	close(b.over)
+}
+
+// abandon gives a plan back.
+func (h *Helper) abandon(_ context.Context, c request, in api.AbandonIn) (api.AbandonOut, error) {
+	h.mu.Lock()
+	b, e := h.find(in.Lease)
+	err := h.mayAbandon(c, b, e, in.Lease)
+	if b == nil || err != nil || b.State == lease.Ending {
+		h.mu.Unlock()
+		return api.AbandonOut{}, err
+	}
+	b.State = lease.Ending
+	h.mu.Unlock()
+	h.drop(b)
+	return api.AbandonOut{}, nil
+}
+
+// mayAbandon: the connection that planned, or root; repeated, the account that planned.
+func (h *Helper) mayAbandon(c request, b *box, e *ended, id string) error {
+	if b == nil {
+		if e != nil && (e.lease.UID == c.peer.UID || c.root()) && e.op == lease.OpAbandon {
+			return nil
+		}
+		return noSuchLease(id)
+	}
+	if b.UID != c.peer.UID && !c.root() || b.leaf == nil {
+		return noSuchLease(id)
+	}
+	if b.State == lease.Planned && b.owner != c.conn && !c.root() {
+		return refuse(c.method, "only the connection that planned a lease can abandon it", "close that connection")
+	}
+	return answer(lease.Ask(b.State, lease.OpAbandon), b.Lease, lease.OpAbandon)
+}
+
+// drop ends a planned box. Its leaf has no process; an EBUSY (somebody with root moved one in)
+// leaves the directory to the sweep of Replay and of the reaper.
+func (h *Helper) drop(b *box) {
+	if err := h.removeLeaf(b); err != nil {
+		h.log.Warn("leaf stays", "lease", b.ID, "cause", err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.forget(b, lease.OpAbandon)
+	h.log.Info("abandoned", "lease", b.ID, "box", b.Name)
+}
+
+func (h *Helper) removeLeaf(b *box) error {
+	return errors.Join(b.leaf.Remove(), b.leaf.Close())
+}
+
+func (h *Helper) enforcement() api.Enforcement {
+	if h.cfg.Table == nil {
+		return api.EnforcementNone
+	}
+	return api.EnforcementPerBox
+}
+
+func text(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}

@@ -1,0 +1,64 @@
+package helper
+
+import (
+	"slices"
+
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/lease"
+)
+
+// maxDestinations is how many destinations a box's refusals are kept for; the oldest go first.
+const maxDestinations = 64
+
+// refusals of one box, by destination. Guarded by Helper.mu.
+type refusals struct {
+	all   []api.Refusal
+	total int
+}
+
+// add counts a refusal and returns it with its count.
+func (r *refusals) add(x api.Refusal) api.Refusal {
+	r.total++
+	same := func(o api.Refusal) bool {
+		return o.Destination == x.Destination && o.Port == x.Port && o.Protocol == x.Protocol && o.Kind == x.Kind
+	}
+	x.Count = 1
+	if i := slices.IndexFunc(r.all, same); i >= 0 {
+		x.Count = r.all[i].Count + 1
+		r.all = slices.Delete(r.all, i, i+1)
+	}
+	r.all = append(r.all, x)
+	if len(r.all) > maxDestinations {
+		r.all = slices.Delete(r.all, 0, 1)
+	}
+	return x
+}
+
+func (r *refusals) list() []api.Refusal { return slices.Clone(r.all) }
+
+// Refused takes one refused packet from the reader of NFLOG. A packet whose lease has ended
+// meanwhile is dropped.
+func (h *Helper) Refused(p Refused) {
+	h.mu.Lock()
+	b := h.numbers[p.Number]
+	if b == nil {
+		h.mu.Unlock()
+		return
+	}
+	r := api.Refusal{
+		Time: stamp(h.cfg.Now()), Lease: b.ID, Box: b.Name, Kind: api.RefusalKindAddress,
+		Protocol: p.Protocol, Destination: p.To.Addr().String(), Port: int(p.To.Port()),
+	}
+	// A destination of the zone is never blamed on egress rules.
+	if p.To.Addr() != b.Address && lease.InRange(p.To.Addr()) {
+		for name, other := range h.names {
+			if other.Address == p.To.Addr() {
+				r.Kind, r.Name = api.RefusalKindZone, name
+			}
+		}
+	}
+	r = b.refused.add(r)
+	h.mu.Unlock()
+	h.events.send(b.UID, api.Event{Kind: api.EventKindRefusal, Time: r.Time, Lease: b.ID, Box: b.Name,
+		Text: "refused " + r.Protocol + " " + p.To.String(), Refusal: &r})
+}

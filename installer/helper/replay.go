@@ -1,0 +1,136 @@
+package helper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/gominimal/minhost/installer/lease"
+)
+
+// Replay takes up what a helper before this one left: a lease whose leaf has processes is kept
+// with verdict, name and address; any other is ended. Then the table and the zone hold exactly
+// what lives. To be called once, before Serve.
+func (h *Helper) Replay(ctx context.Context) error {
+	leases, broken := h.cfg.Store.All()
+	for _, err := range broken {
+		h.log.Error("lease record", "cause", err)
+	}
+	var dead []*box
+	for _, l := range leases {
+		b, live, err := h.revive(l)
+		if err != nil {
+			return err
+		}
+		if b != nil && !live {
+			dead = append(dead, b)
+		}
+	}
+	h.mu.Lock()
+	want := h.verdicts()
+	h.mu.Unlock()
+	if h.cfg.Table != nil {
+		if err := h.cfg.Table.Refill(ctx, want); err != nil {
+			return fmt.Errorf("refill table: %w", err)
+		}
+	}
+	if err := h.publish(); err != nil {
+		return fmt.Errorf("publish zone: %w", err)
+	}
+	for _, b := range dead {
+		h.finish(b, lease.OpTeardown)
+	}
+	h.sweep()
+	return nil
+}
+
+// revive makes a box of a stored lease. live is false when its leaf is empty or gone.
+func (h *Helper) revive(l lease.Lease) (b *box, live bool, err error) {
+	leaf, err := h.cfg.Tree.Open(l.ID)
+	if errors.Is(err, fs.ErrNotExist) {
+		h.log.Info("leaf gone while the helper was away", "lease", l.ID, "box", l.Name)
+		return nil, false, h.cfg.Store.Remove(l.ID)
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("open leaf %s: %w", l.ID, err)
+	}
+	populated, err := leaf.Populated()
+	if err != nil {
+		leaf.Close()
+		return nil, false, fmt.Errorf("read leaf %s: %w", l.ID, err)
+	}
+	live = populated && l.State != lease.Ending
+	b = &box{Lease: l, leaf: leaf, over: make(chan struct{})}
+	b.State = lease.Ending
+	if live {
+		b.State = lease.Attached
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.boxes[b.ID], h.numbers[b.Number] = b, b
+	if b.Name != "" {
+		h.names[b.Name] = b
+	}
+	h.lastNum = max(h.lastNum, b.Number)
+	h.counts.plans++
+	h.counts.attaches++
+	if live {
+		h.log.Info("kept", "lease", b.ID, "box", b.Name, "address", text(b.Address))
+		h.watchLeaf(b)
+		if b.EndWithConnection {
+			h.orphan(b)
+		}
+	}
+	return b, live, nil
+}
+
+// orphan ends a box whose connection was lost with the helper before, unless it is adopted in time.
+// h.mu is held.
+func (h *Helper) orphan(b *box) {
+	h.spawn(func(ctx context.Context) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.over:
+			return
+		case <-time.After(h.cfg.AdoptWithin):
+		}
+		h.mu.Lock()
+		mine := b.owner == nil && b.State == lease.Attached
+		if mine {
+			b.State = lease.Ending
+		}
+		h.mu.Unlock()
+		if mine {
+			h.log.Info("not adopted", "lease", b.ID, "box", b.Name)
+			h.finish(b, lease.OpTeardown)
+		}
+	})
+}
+
+// sweep removes leaves that no lease names: plans of the helper before. One that has processes
+// stays (it is in no set, so it reaches nothing) and verify names it.
+func (h *Helper) sweep() {
+	names, err := h.cfg.Tree.List()
+	if err != nil {
+		h.log.Error("list leaves", "cause", err)
+		return
+	}
+	for _, name := range names {
+		h.mu.Lock()
+		known := h.boxes[name] != nil
+		h.mu.Unlock()
+		if known || !lease.ValidID(name) {
+			continue
+		}
+		leaf, err := h.cfg.Tree.Open(name)
+		if err == nil {
+			err = errors.Join(leaf.Remove(), leaf.Close())
+		}
+		if err != nil {
+			h.log.Warn("leaf of no lease stays", "leaf", name, "cause", err)
+		}
+	}
+}

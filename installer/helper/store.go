@@ -1,0 +1,13 @@
+package helper
+
+import "github.com/gominimal/minhost/installer/lease"
+
+// Store keeps attached leases across a crash of the helper, one file a lease, on a tmpfs: no
+// lease outlives a boot. Planned leases are not stored: they end with their connection.
+type Store interface {
+	Put(lease.Lease) error
+	// Remove has no error for what is not there.
+	Remove(id string) error
+	// All returns every lease that can be read, and one error line for each file that can't.
+	All() ([]lease.Lease, []error)
+}
