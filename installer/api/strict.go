@@ -44,7 +44,7 @@ func Strict(raw []byte, method string) error {
 	if method == "" {
 		method, _ = strings.CutPrefix(named, Interface+".")
 	} else if named != Interface+"."+method {
-		return malformed("the message does not call " + cut(Interface+"."+Text(method)))
+		return malformed("the message does not call " + Interface + "." + method)
 	}
 	parameters := &shape{kind: idl.TypeObject, optional: true}
 	if s, known := shapes()[method]; known {
@@ -66,10 +66,10 @@ func Decode(raw []byte, method string) (any, error) {
 		Parameters any `json:"parameters"`
 	}{Parameters: NewIn(method)}
 	if call.Parameters == nil {
-		return nil, malformed("there is no method " + Text(method))
+		return nil, malformed("there is no method " + method)
 	}
 	if err := json.Unmarshal(raw, &call); err != nil {
-		return nil, malformed(Text(err.Error()))
+		return nil, malformed(err.Error())
 	}
 	if call.Parameters == nil { // "parameters": null
 		return NewIn(method), nil
@@ -105,7 +105,7 @@ func newWalker(raw []byte) *walker {
 
 func malformed(message string) error {
 	return &Malformed{
-		Message: message,
+		Message: Text(message),
 		Next:    `send {"method": "` + Interface + `.<Method>", "parameters": {...}} and a NUL octet`,
 	}
 }

@@ -8,9 +8,10 @@ import (
 // MaxText is the length, in octets, that Text cuts at.
 const MaxText = 255
 
-// Text gives untrusted text in presentation form: printable ASCII, a backslash doubled, every
-// other octet as \xNN (so that no terminal obeys it), and no more than MaxText octets. What is
-// cut ends in "..."; an escape is never cut in half.
+// Text gives untrusted text in presentation form: printable ASCII stays, every other octet becomes
+// \xNN (so that no terminal obeys it), and there are no more than MaxText octets. What is cut ends
+// in "..."; an escape is never cut in half. A backslash stays one, so that text which went through
+// Text before, in the helper, is shown as it came.
 func Text(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -29,10 +30,7 @@ func Text(s string) string {
 }
 
 func escape(c byte) string {
-	switch {
-	case c == '\\':
-		return `\\`
-	case c >= ' ' && c <= '~':
+	if c >= ' ' && c <= '~' {
 		return string(rune(c))
 	}
 	return fmt.Sprintf(`\x%02x`, c)

@@ -14,7 +14,7 @@ func TestText(t *testing.T) {
 		"a b~":                                  "a b~",
 		"\x1b[31mred":                           `\x1b[31mred`,
 		"line\nfeed\r\t":                        `line\x0afeed\x0d\x09`,
-		"back\\slash":                           `back\\slash`,
+		"back\\slash":                           `back\slash`,
 		"\x7f\x00\xff":                          `\x7f\x00\xff`,
 		"\u00fc\u202e":                          `\xc3\xbc\xe2\x80\xae`,
 		strings.Repeat("a", 255):                strings.Repeat("a", 255),
@@ -37,6 +37,9 @@ func FuzzText(f *testing.F) {
 		got := api.Text(s)
 		if len(got) > api.MaxText {
 			t.Fatalf("%d octets", len(got))
+		}
+		if again := api.Text(got); again != got {
+			t.Fatalf("%q, the second time %q", got, again)
 		}
 		for i := range len(got) {
 			if got[i] < ' ' || got[i] > '~' {

@@ -168,15 +168,7 @@ func wrong(path, what, next string) error {
 		return malformed("the message " + what)
 	}
 	if path != "parameters" && !strings.HasPrefix(path, "parameters.") {
-		return malformed(cut("the field " + path + " " + what))
+		return malformed("the field " + path + " " + what)
 	}
-	return &InvalidArgument{Field: cut(path), Message: cut(path + " " + what), Next: next}
-}
-
-// cut bounds what is printable already: a second Text would double its backslashes.
-func cut(s string) string {
-	if len(s) > MaxText {
-		return s[:MaxText-len("...")] + "..."
-	}
-	return s
+	return &InvalidArgument{Field: Text(path), Message: Text(path + " " + what), Next: next}
 }
