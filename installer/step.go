@@ -9,8 +9,10 @@
 package installer
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 )
 
 // ID names a step in plans, journals and --only. An ID never changes once released.
@@ -54,7 +56,12 @@ const (
 
 var stateNames = [...]string{"unknown", "satisfied", "absent", "drifted", "foreign", "blocked"}
 
-func (s State) String() string { return stateNames[s] }
+func (s State) String() string {
+	if s < 0 || int(s) >= len(stateNames) {
+		return fmt.Sprintf("state(%d)", int(s))
+	}
+	return stateNames[s]
+}
 
 // File is what a step will write: path, mode and whole content. Content may be nil for a large
 // file that Digest (sha256, hex) names, like the program itself.
@@ -106,6 +113,7 @@ type Record struct {
 	BootID   string          `json:"boot_id"`
 	Done     bool            `json:"done"`
 	Prior    json.RawMessage `json:"prior,omitempty"`
+	Made     json.RawMessage `json:"made,omitempty"`
 
 	save func(Record) error
 }
@@ -121,6 +129,25 @@ func (r *Record) Keep(prior any) error {
 		return err
 	}
 	r.Prior = b
+	return r.store()
+}
+
+// Note stores what the step is about to make (the hash of a file, say), durably, before it
+// returns. Unlike Keep it replaces what was noted before: Undo compares it with what it finds.
+func (r *Record) Note(made any) error {
+	b, err := json.Marshal(made)
+	if err != nil {
+		return err
+	}
+	var have bytes.Buffer // the journal is indented
+	if json.Compact(&have, r.Made) == nil && bytes.Equal(have.Bytes(), b) {
+		return nil
+	}
+	r.Made = b
+	return r.store()
+}
+
+func (r *Record) store() error {
 	if r.save == nil {
 		return nil
 	}
@@ -133,4 +160,12 @@ func (r Record) Kept(into any) (ok bool, err error) {
 		return false, nil
 	}
 	return true, json.Unmarshal(r.Prior, into)
+}
+
+// Noted decodes what Note stored last; ok is false when nothing was.
+func (r Record) Noted(into any) (ok bool, err error) {
+	if len(r.Made) == 0 {
+		return false, nil
+	}
+	return true, json.Unmarshal(r.Made, into)
 }

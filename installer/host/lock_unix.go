@@ -53,8 +53,8 @@ func TakeLock(ctx context.Context, d *Disk, path string, wait time.Duration) (*L
 		if errors.As(err, &held) && !time.Now().Before(end) {
 			return nil, err
 		}
-		if err := (SystemClock{}).Sleep(ctx, lockPoll); err != nil {
-			return nil, errors.Join(err, held)
+		if ended := (SystemClock{}).Sleep(ctx, lockPoll); ended != nil {
+			return nil, errors.Join(ended, err)
 		}
 	}
 }
@@ -124,8 +124,8 @@ func (d *Disk) lockFile(path string) error {
 }
 
 func (l *Lock) grab(rel string) error {
-	pid, made := readLock(l.file)
 	err := flock(l.file, syscall.LOCK_EX|syscall.LOCK_NB)
+	pid, made := readLock(l.file)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return &Held{Path: l.path, PID: pid}
 	}
