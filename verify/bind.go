@@ -1,0 +1,50 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+)
+
+// The range (DESIGN.md section 2): 127.0.64.1 to 127.0.64.254.
+const (
+	firstHost = 1
+	lastHost  = 254
+)
+
+// Binder binds an address for a moment, and fails when it cannot.
+type Binder func(ctx context.Context, addr netip.Addr) error
+
+// Bind binds a UDP socket of any free port to the address and closes it. UDP, because a TCP
+// listener of a moment could be dialled by a scanner and would refuse nothing.
+func Bind(ctx context.Context, addr netip.Addr) error {
+	var lc net.ListenConfig
+	c, err := lc.ListenPacket(ctx, "udp4", netip.AddrPortFrom(addr, 0).String())
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+// Range binds every address of the range. On Linux 127/8 is local and this works on any sound host;
+// on macOS an address without its alias fails, and a connection to it would hang, not be refused.
+func Range(ctx context.Context, bind Binder) Row {
+	row := Row{Name: "range", Loses: "boxes get no address of their own", Next: "minhost finalize-install"}
+	var first error
+	failed := 0
+	for host := firstHost; host <= lastHost; host++ {
+		if err := bind(ctx, netip.AddrFrom4([4]byte{127, 0, 64, byte(host)})); err != nil {
+			failed++
+			if first == nil {
+				first = err
+			}
+		}
+	}
+	if failed > 0 {
+		row.State = Failed
+		row.Detail = fmt.Sprintf("%d of %d addresses cannot be bound, the first: %v", failed, lastHost-firstHost+1, first)
+		return row
+	}
+	return Row{Name: row.Name, State: OK, Detail: "127.0.64.1 to 127.0.64.254: all can be bound"}
+}
