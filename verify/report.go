@@ -76,7 +76,7 @@ func (r Report) WriteText(w io.Writer) error {
 	var table bytes.Buffer
 	tw := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	for _, row := range r.Rows {
-		fmt.Fprintf(tw, "%s\t%s\t%s\n", row.State, api.Text(row.Name), api.Text(row.Detail))
+		fmt.Fprintf(tw, "%-8s\t%s\t%s\n", row.State, api.Text(row.Name), api.Text(row.Detail))
 	}
 	if err := tw.Flush(); err != nil {
 		return err

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/client"
 )
 
 // callTimeout bounds one call of a display verb. The helper answers them from memory; Verify makes
@@ -26,8 +26,12 @@ type helperClient interface {
 // dialer connects to the helper at a socket path.
 type dialer func(ctx context.Context, socket string) (helperClient, error)
 
-func dialHelper(context.Context, string) (helperClient, error) {
-	return nil, errors.New("dial helper: not wired")
+func dialHelper(ctx context.Context, socket string) (helperClient, error) {
+	c, err := client.Dial(ctx, socket)
+	if err != nil {
+		return nil, err // not c: a nil *Client in an interface is no nil interface
+	}
+	return c, nil
 }
 
 // ask connects, makes one bounded call and closes the connection.

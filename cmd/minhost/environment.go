@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"os"
 	"os/user"
+
+	"github.com/gominimal/minhost/verify"
 )
 
 // environment is everything a verb takes from the process that it runs in. Tests make their own.
@@ -25,6 +28,8 @@ type environment struct {
 	Platform platform
 	// Dial connects to the helper.
 	Dial dialer
+	// Observe makes the checks of verify that need neither root nor the helper.
+	Observe func(context.Context) []verify.Row
 }
 
 // production is the environment of the real program: the only place with defaults.
@@ -40,6 +45,7 @@ func production() *environment {
 		Getenv:   os.Getenv,
 		Platform: p,
 		Dial:     dialHelper,
+		Observe:  verify.Observe,
 
 		LookupUser:   user.Lookup,
 		LookupUserID: user.LookupId,

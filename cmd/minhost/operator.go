@@ -41,7 +41,11 @@ func newOperatorChange(env *environment, verb, short string, change func(operato
 			if err != nil {
 				return fmt.Errorf("operator %s: %w", verb, err)
 			}
-			old, err := readOperators(env.Platform.FS, env.Platform.Operators)
+			files, err := env.Platform.Files()
+			if err != nil {
+				return fmt.Errorf("operator %s: %w", verb, err)
+			}
+			old, err := readOperators(files, env.Platform.Operators)
 			if err != nil {
 				return fmt.Errorf("operator %s: %w", verb, err)
 			}
@@ -50,7 +54,7 @@ func newOperatorChange(env *environment, verb, short string, change func(operato
 				_, err := fmt.Fprintf(env.Stdout, "nothing to do: %s\n", membership(now, uid))
 				return err
 			}
-			if err := writeOperators(env.Platform.FS, env.Platform.Operators, now); err != nil {
+			if err := writeOperators(files, env.Platform.Operators, now); err != nil {
 				return fmt.Errorf("operator %s: %w", verb, err)
 			}
 			_, err = fmt.Fprintln(env.Stdout, membership(now, uid))
@@ -75,7 +79,11 @@ func newOperatorList(env *environment) *cobra.Command {
 			if err := needRoot(env, cmd, args); err != nil {
 				return err
 			}
-			list, err := readOperators(env.Platform.FS, env.Platform.Operators)
+			files, err := env.Platform.Files()
+			if err != nil {
+				return fmt.Errorf("operator list: %w", err)
+			}
+			list, err := readOperators(files, env.Platform.Operators)
 			if err != nil {
 				return fmt.Errorf("operator list: %w", err)
 			}

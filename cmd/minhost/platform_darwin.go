@@ -5,5 +5,6 @@ func newPlatform() platform {
 	p := unsupported("darwin")
 	p.Socket = state + "/run/helper.sock"
 	p.Operators = state + "/operators"
+	p.Files = disk
 	return p
 }

@@ -6,5 +6,6 @@ func newPlatform() platform {
 	l := linux.DefaultLayout()
 	p := unsupported("linux")
 	p.Socket, p.Operators = l.Socket, l.Operators
+	p.Files = disk
 	return p
 }

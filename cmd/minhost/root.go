@@ -37,6 +37,7 @@ func newRootCommand(env *environment) *cobra.Command {
 		newLsCommand(env),
 		newOperatorCommand(env),
 		newStatusCommand(env),
+		newVerifyCommand(env),
 		newVersionCommand(env),
 		newWatchCommand(env),
 	)
