@@ -14,12 +14,11 @@ var internal = []rule{
 
 	{"installer", []string{"installer/host"}, "the engine knows no system and no step"},
 	{"installer/host", nil, "the edges decide nothing"},
-	{"installer/host/hosttest", []string{"installer/host"}, "a fake of the edges needs only them"},
-	{"installer/host/...", []string{"installer", "installer/host/..."}, "steps that both systems share"},
+	{"installer/host/...", []string{"installer", "installer/host/..."}, "steps that both systems share, and the loop that cuts them"},
 	{"installer/lease", nil, "the pure half stands alone, so that it can be tested without a host"},
 	{"installer/api", nil, "the wire types are what a runner in another repository would import"},
 	{"installer/api/internal/gen", []string{"installer/api"}, "the generator of the wire types"},
-	{"installer/client", []string{"installer/api"}, "a runner imports the client: it must not drag the host in"},
+	{"installer/client/...", []string{"installer/api", "installer/client/..."}, "a runner imports the client: it must not drag the host in"},
 	{"installer/helper/...",
 		[]string{"installer/lease", "installer/api", "installer/host", "resolverd/zonefile", "installer/helper/..."},
 		"the server reaches the system through ports of its own, so that it can be tested on fakes"},
@@ -34,6 +33,7 @@ var internal = []rule{
 
 	{"verify", []string{"darwin/...", "linux/...", "installer", "installer/client", "installer/api", "resolverd/probe"},
 		"verify reads the host the way its users do"},
+	{"verify/netlab", []string{"linux/..."}, "the lab puts processes into leaves and namespaces"},
 	{"verify/...", []string{"verify/..."}, "test helpers; their tests may import what they test"},
 }
 
@@ -60,9 +60,9 @@ var modules = []module{
 	{"github.com/godbus/dbus/v5", []string{"linux/..."}, "systemd-resolved and systemd"},
 	{"github.com/coreos/go-systemd/v22", []string{"linux/...", "resolverd/...", "cmd/minhost"},
 		"sockets handed over, readiness"},
-	{"github.com/varlink/go", []string{"installer/api/...", "installer/client", "installer/helper"}, "the helper's wire"},
+	{"github.com/varlink/go", []string{"installer/api/...", "installer/client/...", "installer/helper"}, "the helper's wire"},
 	{"github.com/google/renameio/v2", []string{"installer/host"}, "atomic replacement of files"},
-	{"golang.org/x/sys", []string{"linux/...", "darwin/...", "installer/host/...", "installer/helper", "installer/client"},
+	{"golang.org/x/sys", []string{"linux/...", "darwin/...", "installer/host/...", "installer/helper", "installer/client/...", "verify/..."},
 		"system calls, in files for one system"},
 	{"golang.org/x/sync", []string{"installer/helper", "resolverd/...", "linux/..."}, "errgroup"},
 
