@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,6 +21,7 @@ func (p *Process) Holdings() (Holdings, error) {
 	var out Holdings
 	seen := map[string]bool{} // by link: "socket:[inode]"
 	// The leader first: what its table has is looked at there.
+	tids = slices.DeleteFunc(tids, func(tid int) bool { return tid == p.pid })
 	for _, tid := range append([]int{p.pid}, tids...) {
 		found, err := p.holdings(tid, seen)
 		if errors.Is(err, fs.ErrNotExist) && tid != p.pid {

@@ -16,12 +16,16 @@ const (
 	groupEnv = "NETLAB_CGROUP"
 )
 
-// Main is to be called from TestMain: os.Exit(netlab.Main(m)). Outside it starts the test binary
+// Main is to be called from TestMain: os.Exit(netlab.Main(m)), with the functions that InLeaf and Start
+// may run in a process of their own. Outside it starts the test binary
 // again inside fresh namespaces; inside it prepares them and runs the tests. Where the lab cannot
 // be had it prints "SKIP netns: <missing thing>" and returns 0, or 1 when REQUIRE lists netns.
-func Main(m *testing.M) int {
+func Main(m *testing.M, children ...Children) int {
 	switch os.Getenv(stageEnv) {
 	case "inside":
+		if name := os.Getenv(childEnv); name != "" {
+			return runChild(name, os.Args[1:], children)
+		}
 		if err := prepare(); err != nil {
 			fmt.Fprintln(os.Stderr, "netlab:", err)
 			return 1
