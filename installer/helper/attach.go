@@ -19,7 +19,7 @@ func (h *Helper) attach(ctx context.Context, c request, in api.AttachIn) (api.At
 	}
 	err = h.bring(ctx, c, b, in.PID)
 	h.mu.Lock()
-	lost := b.lost
+	lost := ctx.Err() != nil // the reader of the connection saw its end
 	if err != nil {
 		b.State = lease.Planned
 	}

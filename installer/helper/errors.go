@@ -17,10 +17,11 @@ func noSuchLease(id string) error {
 	return &api.NoSuchLease{Lease: api.Text(id), Message: fmt.Sprintf("no lease %s", api.Text(id)), Next: nextLs}
 }
 
-// answer turns the reply of the state table into the error of the interface; nil for Proceed.
+// answer turns the reply of the state table into the error of the interface; nil for Proceed and for
+// Same, which the caller tells apart by the state.
 func answer(r lease.Reply, l lease.Lease, op lease.Op) error {
 	switch r {
-	case lease.Proceed:
+	case lease.Proceed, lease.Same:
 		return nil
 	case lease.Busy:
 		return &api.Busy{Lease: l.ID, Message: "another call is attaching lease " + l.ID, Next: "try again"}

@@ -46,8 +46,10 @@ type Config struct {
 	Grace time.Duration
 	// AdoptWithin is how long a box with end_with_connection outlives a restart of the helper.
 	AdoptWithin time.Duration
-	Now         func() time.Time
-	Log         *slog.Logger
+	// RetryAfter is the pause before what failed on the way out is tried again.
+	RetryAfter time.Duration
+	Now        func() time.Time
+	Log        *slog.Logger
 }
 
 // Helper keeps the leases. Make it with New, then Replay, then Serve.
@@ -83,9 +85,7 @@ type box struct {
 	lease.Lease
 	leaf Leaf // nil while Plan makes it
 	// owner is the connection that planned or adopted; nil when it is closed.
-	owner *conn
-	// lost is set when the owner closed while a call was on its way.
-	lost    bool
+	owner   *conn
 	refused refusals
 	// unwatch stops the goroutine that waits for the leaf to empty.
 	unwatch context.CancelFunc

@@ -115,7 +115,7 @@ func (h *Helper) adopt(_ context.Context, c request, in api.AdoptIn) (api.AdoptO
 	if err := answer(lease.Ask(b.State, lease.OpUse), b.Lease, lease.OpUse); err != nil {
 		return api.AdoptOut{}, err
 	}
-	b.owner, b.lost = c.conn, false
+	b.owner = c.conn
 	h.log.Info("adopted", "lease", b.ID, "box", b.Name)
 	return api.AdoptOut{}, nil
 }

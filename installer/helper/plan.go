@@ -30,7 +30,10 @@ func (h *Helper) plan(ctx context.Context, c request, in api.PlanIn) (api.PlanOu
 	h.mu.Lock()
 	b.leaf = leaf
 	h.counts.plans++
-	lost := b.lost || ctx.Err() != nil
+	lost := ctx.Err() != nil
+	if lost {
+		b.State = lease.Ending
+	}
 	h.mu.Unlock()
 	if lost {
 		h.drop(b)

@@ -74,7 +74,7 @@ func (h *Helper) afford(uid uint32, p lease.Policy, self *box) error {
 		if b == self {
 			continue
 		}
-		v := b.Verdict(uint(b.Number) + 1)
+		v := b.Verdict(uint64(b.Number) + 1)
 		want = append(want, v)
 		if b.UID == uid {
 			own = append(own, v)

@@ -29,7 +29,7 @@ func (h *Helper) WatchTable(ctx context.Context) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(time.Second):
+			case <-time.After(h.cfg.RetryAfter):
 			}
 		}
 	}
@@ -81,7 +81,7 @@ func (h *Helper) verify(ctx context.Context, _ request, _ api.VerifyIn) (api.Ver
 }
 
 func (h *Helper) checkTable(ctx context.Context) api.Check {
-	c := api.Check{Name: "table holds the leases", State: api.CheckStateOk, Next: "as root: minhost apply"}
+	c := api.Check{Name: "table holds the leases", State: api.CheckStateOK, Next: "as root: minhost apply"}
 	if h.cfg.Table == nil {
 		c.State, c.Detail, c.Loses = api.CheckStateFailed, h.cfg.Unenforceable, "no box can be confined"
 		return c
@@ -108,7 +108,7 @@ func (h *Helper) checkTable(ctx context.Context) api.Check {
 
 // checkLeaves compares the leases with the directories and their ids.
 func (h *Helper) checkLeaves() api.Check {
-	c := api.Check{Name: "leaves match the leases", State: api.CheckStateOk, Next: "minhost ls"}
+	c := api.Check{Name: "leaves match the leases", State: api.CheckStateOK, Next: "minhost ls"}
 	names, err := h.cfg.Tree.List()
 	if err != nil {
 		c.State, c.Detail = api.CheckStateFailed, err.Error()

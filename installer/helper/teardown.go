@@ -100,7 +100,7 @@ func (h *Helper) finish(b *box, op lease.Op) error {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(time.Second):
+			case <-time.After(h.cfg.RetryAfter):
 			}
 			if err := h.takeAway(b); err != nil {
 				h.log.Warn("ending again", "lease", b.ID, "cause", err)
@@ -202,9 +202,8 @@ func (h *Helper) closed(c *conn) {
 		if b.owner != c {
 			continue
 		}
-		b.owner, b.lost = nil, true
+		b.owner = nil
 		switch {
-		case b.leaf == nil: // Plan sees lost itself
 		case b.State == lease.Planned:
 			b.State = lease.Ending
 			plans = append(plans, b)

@@ -1,0 +1,361 @@
+package helper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/lease"
+)
+
+// world is a host in memory: tree, processes, table, zone, store. Every port of the helper is a
+// view of it, and hook is asked before each change, so that a test can fail or stop any of them.
+type world struct {
+	mu        sync.Mutex
+	hook      func(point string) error
+	leaves    map[string]*fakeLeaf
+	nextInode uint64
+	procs     map[int]*fakeProc
+	table     map[uint64]lease.Verdict
+	zone      map[string]netip.Addr
+	store     map[string]lease.Lease
+	inUse     map[netip.Addr]bool
+	changed   chan struct{}
+}
+
+type fakeProc struct {
+	pid      int
+	uid      uint32
+	group    string // "" or a lease id
+	dead     bool
+	children bool
+	unfit    *Unfit
+}
+
+func newWorld() *world {
+	return &world{leaves: map[string]*fakeLeaf{}, nextInode: 100, procs: map[int]*fakeProc{}, table: map[uint64]lease.Verdict{},
+		zone: map[string]netip.Addr{}, store: map[string]lease.Lease{}, inUse: map[netip.Addr]bool{}, changed: make(chan struct{}, 1)}
+}
+
+// pass asks the hook, without the lock: it may call back.
+func (w *world) pass(point string) error {
+	w.mu.Lock()
+	hook := w.hook
+	w.mu.Unlock()
+	if hook == nil {
+		return nil
+	}
+	return hook(point)
+}
+
+func (w *world) spawn(pid int, uid uint32) *fakeProc {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := &fakeProc{pid: pid, uid: uid}
+	w.procs[pid] = p
+	return p
+}
+
+// fakeLeaf is a directory with an inode.
+type fakeLeaf struct {
+	w    *world
+	id   string
+	node uint64
+}
+
+func (w *world) Create(id string) (Leaf, error) {
+	if err := w.pass("mkdir"); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.leaves[id] != nil {
+		return nil, fs.ErrExist
+	}
+	w.nextInode++
+	w.leaves[id] = &fakeLeaf{w, id, w.nextInode}
+	return w.leaves[id], nil
+}
+
+func (w *world) Open(id string) (Leaf, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.leaves[id] == nil {
+		return nil, fs.ErrNotExist
+	}
+	return w.leaves[id], nil
+}
+
+func (w *world) List() ([]string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []string
+	for id := range w.leaves {
+		all = append(all, id)
+	}
+	return all, nil
+}
+
+func (w *world) LeafOf(pid int) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.procs[pid]
+	if p == nil {
+		return "", fs.ErrNotExist
+	}
+	return p.group, nil
+}
+
+func (w *world) GroupOf(pid int) (string, error) { return w.LeafOf(pid) }
+
+func (w *world) Restore(pid int, group string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.procs[pid].group = group
+	return nil
+}
+
+func (l *fakeLeaf) ID() uint64   { return l.node }
+func (l *fakeLeaf) Path() string { return "/sys/fs/cgroup/minhost/boxes/" + l.id }
+func (l *fakeLeaf) Close() error { return nil }
+
+func (l *fakeLeaf) Move(pid int) error {
+	if err := l.w.pass("move"); err != nil {
+		return err
+	}
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	p := l.w.procs[pid]
+	if p == nil || p.dead {
+		return syscall.ESRCH
+	}
+	if _, known := l.w.table[l.node]; !known && l.w.table != nil {
+		return errors.New("moved before its verdict was live")
+	}
+	p.group = l.id
+	return nil
+}
+
+func (l *fakeLeaf) Pids() ([]int, error) {
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	var all []int
+	for _, p := range l.w.procs {
+		if p.group == l.id && !p.dead {
+			all = append(all, p.pid)
+		}
+	}
+	return all, nil
+}
+
+func (l *fakeLeaf) Populated() (bool, error) {
+	p, err := l.Pids()
+	return len(p) > 0, err
+}
+
+func (l *fakeLeaf) WaitEmpty(ctx context.Context) error {
+	for {
+		if live, _ := l.Populated(); !live {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick():
+		}
+	}
+}
+
+func (l *fakeLeaf) Kill() error {
+	if err := l.w.pass("kill"); err != nil {
+		return err
+	}
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	for _, p := range l.w.procs {
+		if p.group == l.id {
+			p.dead = true
+		}
+	}
+	return nil
+}
+
+func (l *fakeLeaf) Remove() error {
+	if err := l.w.pass("rmdir"); err != nil {
+		return err
+	}
+	if live, _ := l.Populated(); live {
+		return syscall.EBUSY
+	}
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	delete(l.w.leaves, l.id)
+	return nil
+}
+
+// fakeTable is the table of a world.
+type fakeTable struct{ w *world }
+
+func (t fakeTable) Put(_ context.Context, v lease.Verdict) error {
+	if err := t.w.pass("put"); err != nil {
+		return err
+	}
+	t.w.mu.Lock()
+	defer t.w.mu.Unlock()
+	t.w.table[v.Leaf] = v
+	return nil
+}
+
+func (t fakeTable) Delete(_ context.Context, v lease.Verdict) error {
+	if err := t.w.pass("delete"); err != nil {
+		return err
+	}
+	t.w.mu.Lock()
+	defer t.w.mu.Unlock()
+	delete(t.w.table, v.Leaf)
+	return nil
+}
+
+func (t fakeTable) Refill(_ context.Context, all []lease.Verdict) error {
+	t.w.mu.Lock()
+	defer t.w.mu.Unlock()
+	clear(t.w.table)
+	for _, v := range all {
+		t.w.table[v.Leaf] = v
+	}
+	return nil
+}
+
+func (t fakeTable) Compare(_ context.Context, all []lease.Verdict) ([]string, error) {
+	t.w.mu.Lock()
+	defer t.w.mu.Unlock()
+	var d []string
+	for _, v := range all {
+		if got, ok := t.w.table[v.Leaf]; !ok || !got.Policy.Equal(v.Policy) {
+			d = append(d, fmt.Sprintf("leaf %d", v.Leaf))
+		}
+	}
+	if len(all) != len(t.w.table) {
+		d = append(d, fmt.Sprintf("%d verdicts, want %d", len(t.w.table), len(all)))
+	}
+	return d, nil
+}
+
+func (t fakeTable) Changed() <-chan struct{} { return t.w.changed }
+
+func (t fakeTable) Elements(all []lease.Verdict) int {
+	n := 0
+	for _, v := range all {
+		n += len(v.Policy.Rules) + len(v.Policy.DenySubnets)
+	}
+	return n
+}
+
+func (w *world) Publish(names map[string]netip.Addr) error {
+	if err := w.pass("publish"); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.zone = names
+	return nil
+}
+
+func (w *world) Free(a netip.Addr) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.inUse[a] {
+		return fmt.Errorf("a socket is bound to %s", a)
+	}
+	return nil
+}
+
+type fakeStore struct{ w *world }
+
+func (s fakeStore) Put(l lease.Lease) error {
+	if err := s.w.pass("store"); err != nil {
+		return err
+	}
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	s.w.store[l.ID] = l
+	return nil
+}
+
+func (s fakeStore) Remove(id string) error {
+	if err := s.w.pass("unstore"); err != nil {
+		return err
+	}
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	delete(s.w.store, id)
+	return nil
+}
+
+func (s fakeStore) All() ([]lease.Lease, []error) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	var all []lease.Lease
+	for _, l := range s.w.store {
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+type fakeProcs struct{ w *world }
+
+func (f fakeProcs) Open(pid int) (Process, error) {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	if f.w.procs[pid] == nil {
+		return nil, fs.ErrNotExist
+	}
+	return handle{f.w, f.w.procs[pid]}, nil
+}
+
+func (f fakeProcs) FromFD(*os.File) (Process, error) { return nil, errors.New("no pidfd") }
+
+type handle struct {
+	w *world
+	p *fakeProc
+}
+
+func (h handle) PID() int { return h.p.pid }
+func (h handle) Alive() bool {
+	h.w.mu.Lock()
+	defer h.w.mu.Unlock()
+	return !h.p.dead
+}
+func (h handle) Fit(uid uint32, anyUID bool) error {
+	h.w.mu.Lock()
+	defer h.w.mu.Unlock()
+	if h.p.unfit != nil {
+		return h.p.unfit
+	}
+	if !anyUID && h.p.uid != uid {
+		return &Unfit{"uid", "it is another user's"}
+	}
+	return nil
+}
+func (h handle) Childless() (bool, error) {
+	h.w.mu.Lock()
+	defer h.w.mu.Unlock()
+	return !h.p.children, nil
+}
+func (h handle) Close() error { return nil }
+
+type noChecks struct{}
+
+func (noChecks) Checks(context.Context) []api.Check { return nil }
+
+func (w *world) zoneOf(name string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.zone[name].String()
+}
