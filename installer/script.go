@@ -40,13 +40,26 @@ func Script(p Plan, info ScriptInfo) (string, error) {
 			writeFileComment(&b, f)
 		}
 	}
-	fmt.Fprintf(&b, "\nset -eu\nbinary=%s\nsha256=%s\nprogram=%s\nset -- %s",
-		Quote(info.Binary), Quote(strings.ToLower(info.SHA256)), Quote(info.Program), Quote("--expect"))
-	for _, a := range append([]string{p.Digest()}, info.Args...) {
-		b.WriteString(" " + Quote(a))
-	}
-	b.WriteString("\n\n" + scriptBody)
+	b.WriteString("\nset -eu\n")
+	assign(&b, "binary=", info.Binary)
+	assign(&b, "sha256=", strings.ToLower(info.SHA256))
+	assign(&b, "program=", info.Program)
+	assign(&b, "set -- ", append([]string{"--expect", p.Digest()}, info.Args...)...)
+	b.WriteString("\n" + scriptBody)
 	return b.String(), nil
+}
+
+// assign writes words that stand for themselves; shellcheck wants to hear that of a $ in quotes.
+func assign(b *strings.Builder, what string, words ...string) {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = Quote(w)
+	}
+	line := what + strings.Join(quoted, " ")
+	if strings.ContainsAny(line, "$`") {
+		b.WriteString("# shellcheck disable=SC2016\n")
+	}
+	b.WriteString(line + "\n")
 }
 
 const scriptHead = `#!/bin/sh
