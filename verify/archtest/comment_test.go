@@ -85,6 +85,7 @@ func TestFaultsAreFound(t *testing.T) {
 		{"shell", "a/a.go", head + "var line = \"sudo sh -c true\"\n"},
 		{"format", "a/a.go", head + "var  x = 1\n"},
 		{"length", "a/a.go", head + strings.Repeat("// line\n", maxLines)},
+		{"func", "a/a.go", head + "func f() {\n" + strings.Repeat("\tf()\n", maxFunc) + "}\n"},
 		{"machine", "README.md", "see /wo" + "rk/main\n"},
 		{"machine", "a/a_test.go", head + "const x = \"/ro" + "ot/go\"\n"},
 		{"", "cmd/minhost/main.go", "package main\n\nimport \"os\"\n\nfunc main() { os.Exit(0) }\n"},

@@ -14,8 +14,11 @@ import (
 	"testing"
 )
 
-// maxLines is the length of a file that is still read in one go.
-const maxLines = 250
+// maxLines is the length of a file that is still read in one go, maxFunc that of a function.
+const (
+	maxLines = 250
+	maxFunc  = 60
+)
 
 // source is one file of the tree, its path relative to the root.
 type source struct {
@@ -114,6 +117,9 @@ func codeFaults(path string, fset *token.FileSet, file *ast.File) []string {
 		case *ast.FuncDecl:
 			if n.Recv == nil && n.Name.Name == "init" {
 				say(n.Pos(), "init", "runs before anybody can say no")
+			}
+			if lines := fset.Position(n.End()).Line - fset.Position(n.Pos()).Line + 1; lines > maxFunc {
+				say(n.Pos(), "func", fmt.Sprintf("%d lines, more than %d", lines, maxFunc))
 			}
 		case *ast.SelectorExpr:
 			pkg, _ := n.X.(*ast.Ident)
