@@ -33,8 +33,7 @@ func TestAccess(t *testing.T) {
 	r := newRig(t)
 	owner := r.dial(operatorUID, 10)
 	box := r.box(owner, api.PlanIn{Name: "web"}, 20)
-	rootIn := r.w.spawn(21, 0)
-	rootIn.group = box.Lease
+	r.w.change(r.w.spawn(21, 0), func(p *fakeProc) { p.group = box.Lease })
 	callersOf := map[string]*wire{
 		"operator": r.dial(operatorUID, 11), "stranger": r.dial(strangerUID, 12), "root": r.dial(0, 13),
 		"insider": r.dial(operatorUID, 20), "root inside": r.dial(0, 21),
@@ -146,8 +145,8 @@ func TestTargets(t *testing.T) {
 	r.box(w, api.PlanIn{}, 20)
 	plan := w.plan(api.PlanIn{Name: "web"})
 	r.w.spawn(30, otherUID)
-	r.w.spawn(31, operatorUID).unfit = &Unfit{"socket", "it holds an inet socket"}
-	r.w.spawn(32, operatorUID).dead = true
+	r.w.change(r.w.spawn(31, operatorUID), func(p *fakeProc) { p.unfit = &Unfit{"socket", "it holds an inet socket"} })
+	r.w.spawn(32, operatorUID).kill(r.w)
 	for pid, want := range map[int]string{30: "ProcessRefused uid", 31: "ProcessRefused socket", 32: "NoSuchProcess", 33: "NoSuchProcess",
 		20: "ProcessRefused in_leaf", -4: "InvalidArgument", 0: "InvalidArgument"} {
 		err := w.call("Attach", api.AttachIn{Lease: plan.Lease, PID: pid}, nil)

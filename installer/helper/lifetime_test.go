@@ -134,9 +134,7 @@ func TestConnectionCloses(t *testing.T) {
 	if !r.w.procs[20].dead || r.w.procs[21].dead {
 		t.Error("the foreground box must be killed, the background box must live")
 	}
-	r.w.mu.Lock()
-	r.w.procs[21].dead = true // its last process ends
-	r.w.mu.Unlock()
+	r.w.procs[21].kill(r.w) // its last process ends
 	r.atRest()
 }
 
@@ -232,10 +230,12 @@ func TestFailAtEveryPoint(t *testing.T) {
 	}
 }
 
-func (p *fakeProc) kill(w *world) {
+func (p *fakeProc) kill(w *world) { w.change(p, func(p *fakeProc) { p.dead = true }) }
+
+func (w *world) change(p *fakeProc, f func(*fakeProc)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p.dead = true
+	f(p)
 }
 
 // TestEndingGoesOn: what fails on the way out is tried again until nothing is left.

@@ -1,0 +1,86 @@
+package lease
+
+import (
+	"bytes"
+	"net/netip"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func sample(t *testing.T) Lease {
+	p, err := Policy{Egress: Rules, Rules: []Rule{rule(t, "10.0.0.0/8", "443", TCP), rule(t, "::/0", "", ICMP)},
+		DenySubnets: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}, Ingress: FromPorts, IngressPorts: []uint16{80}}.Canonical()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := Lease{ID: "b0123456789abcdef", Number: 7, UID: 1000, Name: "web", Address: netip.MustParseAddr("127.0.64.3"), Policy: p,
+		State: Attached, EndWithConnection: true, Since: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)}
+	copy(l.SecretHash[:], bytes.Repeat([]byte{0xab}, 32))
+	return l
+}
+
+// TestRecord: what is written is read back; the committed fixture must be read for ever.
+func TestRecord(t *testing.T) {
+	want := sample(t)
+	b, err := Encode(want, "boot-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fixture, err := os.ReadFile("testdata/lease-v1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{"encoded": b, "fixture": fixture} {
+		got, err := Decode(text, "boot-1")
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v\n got %+v\nwant %+v", name, err, got, want)
+		}
+	}
+	if _, err := Decode(b, "boot-2"); err == nil {
+		t.Error("a record of another boot is taken")
+	}
+}
+
+// TestBrokenRecord: cut or changed, a record is an error and never another lease.
+func TestBrokenRecord(t *testing.T) {
+	b, err := Encode(sample(t), "boot-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range len(b) - 1 {
+		if _, err := Decode(b[:n], "boot-1"); err == nil && n < len(b)-2 {
+			t.Errorf("the first %d of %d octets are taken", n, len(b))
+		}
+	}
+	for from, to := range map[string]string{
+		`"id":"b`: `"id":"../`, `"number":7`: `"number":0`, `127.0.64.3`: `127.0.0.1`, `"attached"`: `"planned"`, `abab`: `zzzz`, `"web"`: `"w_b"`,
+		`minhost/v1/lease`: `minhost/v2/lease`, `10.0.0.0/8`: `10.0.0.0/99`,
+	} {
+		if !strings.Contains(string(b), from) {
+			t.Errorf("the record has no %s", from)
+		}
+		if _, err := Decode([]byte(strings.Replace(string(b), from, to, 1)), "boot-1"); err == nil {
+			t.Errorf("%s instead of %s is taken", to, from)
+		}
+	}
+}
+
+func TestSecret(t *testing.T) {
+	s, h := NewSecret()
+	l := Lease{SecretHash: h}
+	if !l.Owns(s) || l.Owns("") || l.Owns(s+"x") {
+		t.Error("a lease is owned by its secret and nothing else")
+	}
+	if o, _ := NewSecret(); o == s || len(s) != 43 {
+		t.Errorf("secret of %d letters", len(s))
+	}
+}
+
+func TestAsk(t *testing.T) {
+	if Ask(Attached, OpTeardown) != Proceed || Ask(Planned, OpTeardown) != WrongState || Ask(Gone, OpAttach) != NoSuchLease || Ask("x", OpAttach) != NoSuchLease {
+		t.Error("the state table is read wrongly")
+	}
+}
