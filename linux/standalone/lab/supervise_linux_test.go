@@ -1,0 +1,325 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gominimal/minhost/linux/standalone"
+)
+
+func TestStartStop(t *testing.T) {
+	c := setup(t)
+	pid := start(t, c)
+	if got, ok, err := standalone.Running(c.Lock); got != pid || !ok || err != nil {
+		t.Errorf("running: %d, %v, %v; started %d", got, ok, err, pid)
+	}
+	for path, mode := range map[string]os.FileMode{c.Socket: 0o666 | os.ModeSocket, c.Run: 0o755 | os.ModeDir, c.Lock: 0o600, c.Log: 0o600} {
+		if info, err := os.Lstat(path); err != nil || info.Mode() != mode {
+			t.Errorf("%s: %v, %v, want %v", path, info, err, mode)
+		}
+	}
+	helper, answerer := helperPID(t, c), answererPID(t)
+	for _, a := range []struct{ network, addr string }{
+		{"tcp", "127.0.0.1:15353"}, {"udp", "127.0.0.1:15354"}, {"tcp", "127.0.0.1:15354"}, {"udp", "[::1]:15354"}, {"tcp", "[::1]:15354"},
+	} {
+		if got, err := dial(a.network, a.addr); err != nil || got != answerer {
+			t.Errorf("%s %s: %d, %v", a.network, a.addr, got, err)
+		}
+	}
+	if _, err := net.DialTimeout("tcp", "[::1]:15353", time.Second); err == nil {
+		t.Error("[::1]:15353 is open")
+	}
+	var held *standalone.Held
+	if _, err := standalone.Start(t.Context(), c); !errors.As(err, &held) || held.PID != pid {
+		t.Errorf("second start: %v", err)
+	}
+	if out, err := exec.Command(c.Program, "supervise").CombinedOutput(); err == nil || !strings.Contains(string(out), "holds it already") {
+		t.Errorf("second supervisor: %v %s", err, out)
+	}
+	if err := standalone.Stop(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if alive(pid) || alive(helper) || alive(answerer) {
+		t.Error("something lives on after stop")
+	}
+	nothingRuns(t, c)
+	if _, ok, err := standalone.Running(c.Lock); ok || err != nil {
+		t.Errorf("running after stop: %v, %v", ok, err)
+	}
+	if err := standalone.Stop(t.Context(), c); err != nil {
+		t.Errorf("second stop: %v", err)
+	}
+}
+
+func TestRights(t *testing.T) {
+	c := setup(t)
+	t.Setenv("SECRET_OF_ROOT", "x")
+	// What a shell leaves open for its children.
+	leak, err := os.Open("/etc/passwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leak.Close()
+	if _, _, e := syscall.Syscall(syscall.SYS_FCNTL, leak.Fd(), syscall.F_SETFD, 0); e != 0 {
+		t.Fatal(e)
+	}
+	start(t, c)
+	a := sightOf(t, "answerer", answererPID(t))
+	const id = "61353\t61353\t61353\t61353"
+	for k, v := range map[string]string{
+		"Uid": id, "Gid": id, "Groups": "", "NoNewPrivs": "1",
+		"CapInh": "0000000000000000", "CapPrm": "0000000000000000", "CapEff": "0000000000000000",
+		"CapBnd": "0000000000000000", "CapAmb": "0000000000000000",
+	} {
+		if a.Status[k] != v {
+			t.Errorf("answerer: %s is %q, want %q", k, a.Status[k], v)
+		}
+	}
+	h := sightOf(t, "helper", helperPID(t, c))
+	if !strings.HasPrefix(h.Status["Uid"], "0\t0") || h.Status["CapEff"] == "0000000000000000" {
+		t.Errorf("helper: uid %q, capabilities %q", h.Status["Uid"], h.Status["CapEff"])
+	}
+	for role, s := range map[string]sight{"answerer": a, "helper": h} {
+		for _, e := range s.Env {
+			switch key, _, _ := strings.Cut(e, "="); key {
+			case "PATH", "LC_ALL", "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID":
+			default:
+				t.Errorf("%s has %s in its environment", role, e)
+			}
+		}
+		for _, name := range s.Names {
+			if name != role {
+				t.Errorf("a socket of the %s is named %q", role, name)
+			}
+		}
+		sockets := 0
+		for fd, to := range s.FDs {
+			switch {
+			case strings.HasPrefix(to, "socket:"):
+				sockets++
+			case to == c.Log, to == "/dev/null", strings.HasPrefix(to, "anon_inode:"), strings.HasPrefix(to, "/proc/"), strings.HasPrefix(to, "/sys/fs/cgroup"):
+			default:
+				t.Errorf("%s has descriptor %s: %s", role, fd, to)
+			}
+		}
+		if n := map[string]int{"answerer": 6, "helper": 1}[role]; sockets != n || len(s.Names) != n {
+			t.Errorf("%s has %d sockets (%v), want %d", role, sockets, s.Names, n)
+		}
+		if s.Status["PPid"] == "1" {
+			t.Errorf("%s is not the supervisor's child", role)
+		}
+	}
+}
+
+// TestRestart: both come back, on the same sockets, and a caller never sees a closed one.
+func TestRestart(t *testing.T) {
+	c := setup(t)
+	pid := start(t, c)
+	var refused atomic.Int64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 200 {
+			conn, err := net.Dial("unix", c.Socket)
+			if err != nil {
+				refused.Add(1)
+			} else {
+				conn.Close()
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	for range 3 {
+		old := helperPID(t, c)
+		kill(t, old)
+		until(t, "another helper answers", func() bool { p, err := dial("unix", c.Socket); return err == nil && p != old })
+	}
+	old := answererPID(t)
+	kill(t, old)
+	until(t, "another answerer answers", func() bool { p, err := dial("udp", "127.0.0.1:15353"); return err == nil && p != old })
+	<-done
+	if n := refused.Load(); n != 0 {
+		t.Errorf("the helper's socket was closed %d times", n)
+	}
+	if got, ok, _ := standalone.Running(c.Lock); !ok || got != pid {
+		t.Errorf("supervisor %d, was %d", got, pid)
+	}
+}
+
+// TestSupervisorKilled: the pair goes on without it, and the next supervisor takes over.
+func TestSupervisorKilled(t *testing.T) {
+	c := setup(t)
+	pid := start(t, c)
+	helper, answerer := helperPID(t, c), answererPID(t)
+	kill(t, pid)
+	time.Sleep(50 * time.Millisecond)
+	if h, a := helperPID(t, c), answererPID(t); h != helper || a != answerer {
+		t.Errorf("without supervisor: helper %d, answerer %d", h, a)
+	}
+	if _, ok, _ := standalone.Running(c.Lock); ok {
+		t.Error("a killed supervisor is running")
+	}
+	start(t, c)
+	if h, a := helperPID(t, c), answererPID(t); h == helper || a == answerer || alive(helper) || alive(answerer) {
+		t.Errorf("taken over: helper %d -> %d (alive %v), answerer %d -> %d (alive %v)", helper, h, alive(helper), answerer, a, alive(answerer))
+	}
+	kill(t, mustRun(t, c))
+	if err := standalone.Stop(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	nothingRuns(t, c)
+}
+
+func mustRun(t *testing.T, c standalone.Config) int {
+	t.Helper()
+	pid, ok, err := standalone.Running(c.Lock)
+	if !ok || err != nil {
+		t.Fatalf("running: %v, %v", ok, err)
+	}
+	return pid
+}
+
+func TestStartFails(t *testing.T) {
+	for name, f := range map[string]struct {
+		before func(*testing.T, standalone.Config) (after func())
+		cause  string
+	}{
+		"helper dies": {func(t *testing.T, _ standalone.Config) func() { want(t, "helper.dies"); return func() {} }, "helper does not start: exit status 1; look: tail /run/minhost/log"},
+		"port taken": {func(t *testing.T, _ standalone.Config) func() {
+			l, err := net.ListenPacket("udp4", "127.0.0.1:15354")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() { l.Close() }
+		}, "address already in use; look: ss -lnp -u 'sport = :15354'"},
+		"folder of others": {func(t *testing.T, c standalone.Config) func() {
+			os.Mkdir(c.Run, 0o777)
+			os.Chmod(c.Run, 0o777)
+			return func() { os.Remove(c.Run) }
+		}, "not a folder that only root can write"},
+		"file in the way": {func(t *testing.T, c standalone.Config) func() {
+			os.Mkdir(c.Run, 0o755)
+			os.WriteFile(c.Socket, []byte("mine"), 0o644)
+			return func() {
+				if b, _ := os.ReadFile(c.Socket); string(b) != "mine" {
+					t.Error("the file in the way was touched")
+				}
+				os.Remove(c.Socket)
+			}
+		}, "something that is no socket is in the way"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := setup(t)
+			after := f.before(t, c)
+			_, err := standalone.Start(t.Context(), c)
+			if err == nil || !strings.Contains(err.Error(), f.cause) {
+				t.Errorf("error: %v\nwant: %s", err, f.cause)
+			}
+			after()
+			nothingRuns(t, c)
+		})
+	}
+}
+
+func TestStartGivesUp(t *testing.T) {
+	c := setup(t)
+	want(t, "helper.silent")
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := standalone.Start(ctx, c); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error: %v", err)
+	}
+	nothingRuns(t, c)
+}
+
+func TestHolder(t *testing.T) {
+	c := setup(t)
+	c.Holder = "/sys/fs/cgroup/holder"
+	if err := os.Mkdir(c.Holder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	pid := start(t, c)
+	cg, err := os.ReadFile("/proc/" + itoa(pid) + "/cgroup")
+	if err != nil || !strings.Contains(string(cg), "0::/holder\n") {
+		t.Errorf("supervisor: %q, %v", cg, err)
+	}
+	if s := sightOf(t, "helper", helperPID(t, c)); !strings.Contains(s.Cgroup, "0::/holder\n") {
+		t.Errorf("helper: %q", s.Cgroup)
+	}
+	if err := standalone.Stop(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "holder can be removed", func() bool { return os.Remove(c.Holder) == nil })
+}
+
+// TestLogBounded: a child that prints without end does not fill the memory.
+func TestLogBounded(t *testing.T) {
+	c := setup(t)
+	want(t, "answerer.shouts")
+	start(t, c)
+	until(t, "log rotated", func() bool { _, err := os.Stat(c.Log + ".1"); return err == nil })
+	os.Remove(seen + "/answerer.shouts")
+	until(t, "log small", func() bool { i, err := os.Stat(c.Log); return err == nil && i.Size() <= 1<<20 })
+	if i, err := os.Stat(c.Log + ".1"); err != nil || i.Size() > 1<<20 {
+		t.Errorf("%v, %v", i, err)
+	}
+}
+
+// TestForeground: what a container's entry point does, and how it ends.
+func TestForeground(t *testing.T) {
+	c := setup(t)
+	cmd := exec.Command(c.Program, "supervise")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "helper answers", func() bool { _, err := dial("unix", c.Socket); return err == nil })
+	cmd.Process.Signal(syscall.SIGHUP)
+	time.Sleep(50 * time.Millisecond)
+	helperPID(t, c)
+	cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("exit: %v", err)
+	}
+	nothingRuns(t, c)
+}
+
+// TestGate: a child whose supervisor died before it wrote the child down never becomes anything.
+func TestGate(t *testing.T) {
+	c := setup(t)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sock, err := os.Open("/dev/null")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(c.Program, "exec-listen", "--names=x", "--gate", "--", "/usr/bin/touch", seen+"/ran")
+	cmd.ExtraFiles = []*os.File{sock, read}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	read.Close()
+	write.Close()
+	if err := cmd.Wait(); err == nil || asked("ran") {
+		t.Errorf("ran without its gate: %v", err)
+	}
+}
+
+func TestRunningNeedsRoot(t *testing.T) {
+	c := setup(t)
+	start(t, c)
+	cmd := exec.Command(c.Program, "running", c.Lock)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "permission denied") {
+		t.Errorf("%v %s", err, out)
+	}
+}
