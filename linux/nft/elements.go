@@ -1,0 +1,164 @@
+package nft
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/gominimal/minhost/installer/lease"
+)
+
+// fixedElements are those that do not depend on any box.
+func fixedElements(c Config) []setElement {
+	var out []setElement
+	lo4, lo6 := netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()
+	for _, proto := range []uint8{protoTCP, protoUDP} {
+		for _, port := range []uint16{c.Answerer, c.BoxView} {
+			out = append(out, setElement{setAnswerer4, Element{Key: fAddr(lo4) + fProto(proto) + fService(port)}})
+		}
+		out = append(out, setElement{setAnswerer6, Element{Key: fAddr(lo6) + fProto(proto) + fService(c.BoxView)}})
+	}
+	return out
+}
+
+// leafElements are those of one box, whatever its rules.
+func leafElements(m Marks, v lease.Verdict, policy uint32) []setElement {
+	leaf, n := fCgroup(v.Leaf), uint32(v.Number)
+	in, started := m.admitted(v.Number), m.started(v.Number)
+	sent, sentHost := m.Lease|n, m.Lease|m.Host|n
+	out := []setElement{
+		{setPolicy, Element{Key: leaf, Data: fMark(policy)}},
+		{setLease, Element{Key: leaf, Data: fMark(m.Belt | sent)}},
+		{setLeaseHost, Element{Key: leaf, Data: fMark(m.Belt | sentHost)}},
+		{setCtLease, Element{Key: leaf, Data: fMark(in)}},
+		{setCtOut, Element{Key: leaf, Data: fMark(started)}},
+		{setSelf, Element{Key: leaf + fMark(in)}},
+		{setSelfMark, Element{Key: leaf + fMark(sent)}},
+		{setSelfMark, Element{Key: leaf + fMark(sentHost)}},
+		{setOwn, Element{Key: leaf + fMark(in)}},
+		{setOwn, Element{Key: leaf + fMark(started)}},
+	}
+	if a := v.Address.Unmap(); a.Is4() {
+		out = append(out,
+			setElement{setAddress, Element{Key: leaf + fAddr(a)}},
+			setElement{setSelfAddr, Element{Key: fMark(sent) + fAddr(a) + fAddr(a)}},
+			setElement{setSelfAddr, Element{Key: fMark(sentHost) + fAddr(a) + fAddr(a)}})
+	}
+	if v.Policy.Egress == lease.Open {
+		out = append(out, setElement{setOpen, Element{Key: leaf}})
+	}
+	if v.Policy.Ingress == lease.FromNone {
+		out = append(out, setElement{setInNone, Element{Key: leaf}})
+	}
+	return append(out, ingressElements(v)...)
+}
+
+// ingressElements are the ports of a box that others than this host may reach. A port is meant for
+// TCP and UDP.
+func ingressElements(v lease.Verdict) []setElement {
+	leaf := fCgroup(v.Leaf)
+	element := func(p, q uint8, s span) setElement {
+		return setElement{setInAny, Element{Key: leaf + fProto(p) + fService(s.first), End: leaf + fProto(q) + fService(s.last)}}
+	}
+	switch v.Policy.Ingress {
+	case lease.FromAny:
+		return []setElement{element(0, 255, span{0, 65535})}
+	case lease.FromPorts:
+		var ports []span
+		for _, p := range v.Policy.IngressPorts {
+			ports = append(ports, span{p, p})
+		}
+		var out []setElement
+		for _, s := range union(ports) {
+			out = append(out, element(protoTCP, protoTCP, s), element(protoUDP, protoUDP, s))
+		}
+		return out
+	}
+	return nil
+}
+
+// compiled is what the rules of a policy cost, without an id: boxes with equal rules share it.
+type compiled struct {
+	allow4, allow6 []cell
+	deny4, deny6   []addrs
+	dns4, dns6     []cell
+}
+
+func compile(p lease.Policy) compiled {
+	var dns []lease.Rule
+	rules := p.Rules
+	if p.Egress != lease.Rules {
+		rules = nil
+	}
+	for _, r := range rules {
+		if r.First == 53 && r.Last == 53 {
+			dns = append(dns, r)
+		}
+	}
+	return compiled{
+		allow4: cells(rules, false), allow6: cells(rules, true),
+		deny4: ranges(p.DenySubnets, false), deny6: ranges(p.DenySubnets, true),
+		dns4: cells(dns, false), dns6: cells(dns, true),
+	}
+}
+
+// key tells policies apart that need sets of their own.
+func (c compiled) key() string {
+	var b strings.Builder
+	for _, e := range c.elements(0) {
+		fmt.Fprintf(&b, "%s%x-%x\n", e.set, e.Key, e.End)
+	}
+	return b.String()
+}
+
+// elements of the policy under the id that its leaves are mapped to.
+func (c compiled) elements(id uint32) []setElement {
+	var out []setElement
+	policy := fMark(id)
+	for _, s := range []struct {
+		set   string
+		cells []cell
+		ports bool
+	}{{setAllow4, c.allow4, true}, {setAllow6, c.allow6, true}, {setDNS4, c.dns4, false}, {setDNS6, c.dns6, false}} {
+		for _, x := range s.cells {
+			e := Element{Key: policy + fAddr(x.from) + fProto(x.protoFirst), End: policy + fAddr(x.to) + fProto(x.protoLast)}
+			if s.ports {
+				e.Key += fService(x.ports.first)
+				e.End += fService(x.ports.last)
+			}
+			out = append(out, setElement{s.set, e})
+		}
+	}
+	for set, list := range map[string][]addrs{setDeny4: c.deny4, setDeny6: c.deny6} {
+		for _, a := range list {
+			out = append(out, setElement{set, Element{Key: policy + fAddr(a.from), End: policy + fAddr(a.to)}})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b setElement) int { return strings.Compare(a.set, b.set) })
+	return out
+}
+
+// fill returns the sets with these elements, sorted, each once.
+func fill(sets []Set, elements []setElement) []Set {
+	by := map[string][]Element{}
+	for _, e := range elements {
+		by[e.set] = append(by[e.set], e.Element)
+	}
+	for i := range sets {
+		es := by[sets[i].Name]
+		slices.SortFunc(es, compareElements)
+		sets[i].Elements = slices.Compact(es)
+	}
+	return sets
+}
+
+func compareElements(a, b Element) int {
+	if c := strings.Compare(a.Key, b.Key); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.End, b.End); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Data, b.Data)
+}

@@ -1,0 +1,76 @@
+package nft
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Attributes of conntrack messages (linux/netfilter/nfnetlink_conntrack.h).
+const (
+	ctMsgDelete  = 2
+	ctaMark      = 8
+	ctaMarkMask  = 21
+	ctSubsystem  = unix.NFNL_SUBSYS_CTNETLINK
+	ctHeaderType = netlink.HeaderType(ctSubsystem<<8 | ctMsgDelete)
+)
+
+// deleteConntrack removes the conntrack entries of flows that the box with this number started or
+// that were admitted to it. The kernel filters by mark (since 2.6.39): no dump of the whole table.
+func (c *conn) deleteConntrack(ctx context.Context, m Marks, number uint16) error {
+	for _, mark := range []uint32{m.started(number), m.admitted(number)} {
+		data, err := netlink.MarshalAttributes([]netlink.Attribute{
+			attr(ctaMark, be32(mark)), attr(ctaMarkMask, be32(m.ours()))})
+		if err != nil {
+			return err
+		}
+		_, err = c.request(ctx, netlink.Message{
+			Header: netlink.Header{Type: ctHeaderType, Flags: netlink.Request | netlink.Acknowledge},
+			Data:   append(genHeader(unix.AF_UNSPEC, 0), data...),
+		})
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("remove conntrack entries of lease %d: %w", number, err)
+		}
+	}
+	return nil
+}
+
+// forgetFlows removes a leaf from the set that counts flows; packets put it there.
+func (t *Table) forgetFlows(ctx context.Context, leaf uint64) error {
+	_, present, err := t.conn.find(ctx, setFlows, fCgroup(leaf))
+	if err != nil || !present {
+		return nil // the set is gone with the table, or was never filled
+	}
+	var b batch
+	b.delElements(setFlows, []Element{{Key: fCgroup(leaf)}})
+	if err := t.conn.send(ctx, &b); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("remove leaf %d from set %s: %w", leaf, setFlows, err)
+	}
+	return nil
+}
+
+// dropStaleFlows removes the counters of leaves that are in the table no more. The others stay: a
+// refill is no way to more flows.
+func (t *Table) dropStaleFlows(ctx context.Context) error {
+	counted, err := t.conn.listElements(ctx, setFlows)
+	if err != nil {
+		return fmt.Errorf("list set %s: %w", setFlows, err)
+	}
+	for _, e := range counted {
+		if len(e.Key) != 8 {
+			continue
+		}
+		leaf := binary.NativeEndian.Uint64([]byte(e.Key))
+		if _, ok := t.state.leaves[leaf]; ok {
+			continue
+		}
+		if err := t.forgetFlows(ctx, leaf); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package nft
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+)
+
+// Marks are the bits of the packet mark and the conntrack mark that the table uses, each one bit
+// above the low 16, which hold the lease number. The zero value means DefaultMarks.
+type Marks struct {
+	// Belt is set on every packet that the table approves. The belt drops a box's packet without it
+	// and clears it before the packet leaves.
+	Belt uint32
+	// Lease in a packet's mark: sent by a box to a local address, the number is the sender's. In a
+	// conntrack mark: the table admitted this flow to the box with the number.
+	Lease uint32
+	// Host in a packet's mark: the sender's rules admit the destination as a service of the host.
+	// In a conntrack mark: the box with the number started this flow.
+	Host uint32
+	// Ingress is set on every packet that may reach a box's socket; the belt drops others.
+	Ingress uint32
+}
+
+// DefaultMarks returns the bits of DESIGN.md section 2.
+func DefaultMarks() Marks {
+	return Marks{Belt: 0x40000000, Lease: 0x20000000, Host: 0x10000000, Ingress: 0x08000000}
+}
+
+// orDefault fills a zero value and refuses bits that overlap one another or the lease number.
+func (m Marks) orDefault() (Marks, error) {
+	if m == (Marks{}) {
+		return DefaultMarks(), nil
+	}
+	var seen uint32
+	for _, b := range []uint32{m.Belt, m.Lease, m.Host, m.Ingress} {
+		if bits.OnesCount32(b) != 1 || b&0xffff != 0 || seen&b != 0 {
+			return m, fmt.Errorf("marks %#x, %#x, %#x, %#x: each must be one bit of its own above the low 16",
+				m.Belt, m.Lease, m.Host, m.Ingress)
+		}
+		seen |= b
+	}
+	return m, nil
+}
+
+// ours is the part of a mark that tells a lease: everything else belongs to other tables.
+func (m Marks) ours() uint32 { return m.Lease | m.Host | 0xffff }
+
+// admitted is the conntrack mark of flows that were admitted to a box.
+func (m Marks) admitted(number uint16) uint32 { return m.Lease | uint32(number) }
+
+// started is the conntrack mark of flows that a box started.
+func (m Marks) started(number uint16) uint32 { return m.Host | uint32(number) }
+
+// Config says where the table looks and which numbers it uses.
+type Config struct {
+	// Boxes is the id (inode of the open directory) of the cgroup whose children are the leaves.
+	Boxes uint64
+	// Level is the depth of Boxes below the root of the cgroup2 hierarchy: 2 for /minhost/boxes.
+	// A wrong level loads and never matches.
+	Level int
+	// Answerer and BoxView are the answerer's ports on 127.0.0.1; BoxView is on ::1 too.
+	Answerer, BoxView uint16
+	// Group is the NFLOG group of refused packets.
+	Group uint16
+	// Flows is how many conntrack entries one box may hold; one process can fill the host's table.
+	Flows uint32
+	Marks Marks
+}
+
+// normal fills defaults and refuses what would load and silently never match.
+func (c Config) normal() (Config, error) {
+	var err error
+	if c.Marks, err = c.Marks.orDefault(); err != nil {
+		return c, err
+	}
+	if c.Boxes == 0 {
+		return c, fmt.Errorf("cgroup of the boxes: no id")
+	}
+	if c.Level < 1 || c.Level > 254 {
+		return c, fmt.Errorf("cgroup level %d: must be 1 to 254", c.Level)
+	}
+	c.Answerer = cmp.Or(c.Answerer, 15353)
+	c.BoxView = cmp.Or(c.BoxView, 15354)
+	c.Group = cmp.Or(c.Group, 64)
+	c.Flows = cmp.Or(c.Flows, 20000)
+	return c, nil
+}

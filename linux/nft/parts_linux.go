@@ -1,0 +1,191 @@
+package nft
+
+import (
+	"encoding/binary"
+
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// Registers are the 32-bit ones. r0 is the first; a key of a set is loaded from there on without
+// gaps, and values that are not part of a key go to rTmp and up.
+const (
+	r0   = unix.NFT_REG32_00
+	rTmp = unix.NFT_REG32_10
+)
+
+// TCP flags.
+const (
+	tcpFIN, tcpSYN, tcpRST, tcpACK = 1, 2, 4, 16
+)
+
+// Types of addresses (linux/rtnetlink.h).
+const (
+	addrLocal, addrBroadcast, addrAnycast, addrMulticast = 2, 3, 4, 5
+)
+
+func u32(v uint32) []byte { return binary.NativeEndian.AppendUint32(nil, v) }
+func u64(v uint64) []byte { return binary.NativeEndian.AppendUint64(nil, v) }
+
+func verdict(kind expr.VerdictKind, chain string) []expr.Any {
+	return []expr.Any{&expr.Verdict{Kind: kind, Chain: chain}}
+}
+
+func jumpTo(chain string) []expr.Any { return verdict(expr.VerdictJump, chain) }
+func goTo(chain string) []expr.Any   { return verdict(expr.VerdictGoto, chain) }
+func accept() []expr.Any             { return verdict(expr.VerdictAccept, "") }
+
+func eq(reg uint32, data []byte) expr.Any {
+	return &expr.Cmp{Op: expr.CmpOpEq, Register: reg, Data: data}
+}
+
+func neq(reg uint32, data []byte) expr.Any {
+	return &expr.Cmp{Op: expr.CmpOpNeq, Register: reg, Data: data}
+}
+
+// cgroup loads the id of the ancestor at a depth; without such an ancestor, and without a full
+// socket, the rule does not match.
+func cgroup(level int, reg uint32) expr.Any {
+	return &expr.Socket{Key: expr.SocketKeyCgroupv2, Level: uint32(level), Register: reg}
+}
+
+// inBoxes matches sockets of boxes, unknown ones and those of processes directly in boxes too.
+func (b builder) inBoxes() []expr.Any {
+	return []expr.Any{cgroup(b.Level, r0), eq(r0, u64(b.Boxes))}
+}
+
+// leaf loads the id of the socket's leaf.
+func (b builder) leaf(reg uint32) expr.Any { return cgroup(b.Level+1, reg) }
+
+// policy loads the policy id of the socket's leaf into r0; unknown leaves do not match.
+func (b builder) policy() []expr.Any {
+	return []expr.Any{b.leaf(rTmp), lookupMap(setPolicy, rTmp, r0)}
+}
+
+func lookup(set string, reg uint32) expr.Any {
+	return &expr.Lookup{SetName: set, SourceRegister: reg}
+}
+
+func lookupMap(set string, from, to uint32) expr.Any {
+	return &expr.Lookup{SetName: set, SourceRegister: from, DestRegister: to, IsDestRegSet: true}
+}
+
+func meta(key expr.MetaKey, reg uint32) expr.Any { return &expr.Meta{Key: key, Register: reg} }
+
+func family(f byte) []expr.Any {
+	return []expr.Any{meta(expr.MetaKeyNFPROTO, rTmp), eq(rTmp, []byte{f})}
+}
+
+func ipv4() []expr.Any { return family(unix.NFPROTO_IPV4) }
+func ipv6() []expr.Any { return family(unix.NFPROTO_IPV6) }
+
+func proto(p byte) []expr.Any {
+	return []expr.Any{meta(expr.MetaKeyL4PROTO, rTmp), eq(rTmp, []byte{p})}
+}
+
+func notProto(p byte) []expr.Any {
+	return []expr.Any{meta(expr.MetaKeyL4PROTO, rTmp), neq(rTmp, []byte{p})}
+}
+
+func loadProto(reg uint32) expr.Any { return meta(expr.MetaKeyL4PROTO, reg) }
+
+// Addresses and ports of the packet itself.
+
+func daddr4(reg uint32) expr.Any { return network(16, 4, reg) }
+func daddr6(reg uint32) expr.Any { return network(24, 16, reg) }
+func saddr4(reg uint32) expr.Any { return network(12, 4, reg) }
+
+func network(offset, length, reg uint32) expr.Any {
+	return &expr.Payload{Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length, DestRegister: reg}
+}
+
+func dport(reg uint32) expr.Any {
+	return &expr.Payload{Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2, DestRegister: reg}
+}
+
+// tcpFlags matches when the flags under the mask are these; equal false turns it round.
+func tcpFlags(mask, flags byte, equal bool) []expr.Any {
+	test := eq(rTmp, []byte{flags})
+	if !equal {
+		test = neq(rTmp, []byte{flags})
+	}
+	return append(proto(protoTCP),
+		&expr.Payload{Base: expr.PayloadBaseTransportHeader, Offset: 13, Len: 1, DestRegister: rTmp},
+		&expr.Bitwise{SourceRegister: rTmp, DestRegister: rTmp, Len: 1, Mask: []byte{mask}, Xor: []byte{0}},
+		test)
+}
+
+// notPureSYN matches TCP packets that can't begin a connection: a listener answers nothing else.
+func notPureSYN() []expr.Any {
+	return tcpFlags(tcpFIN|tcpSYN|tcpRST|tcpACK, tcpSYN, false)
+}
+
+// Connection tracking. Packets without an entry (invalid, untracked) match none of these.
+
+func ct(key expr.CtKey, reg uint32) expr.Any { return &expr.Ct{Key: key, Register: reg} }
+
+func ctState(bits uint32) []expr.Any {
+	return []expr.Any{ct(expr.CtKeySTATE, rTmp), mask(rTmp, bits), neq(rTmp, u32(0))}
+}
+
+const (
+	dirOriginal = 0
+	dirReply    = 1
+)
+
+func ctDirection(dir byte) []expr.Any {
+	return []expr.Any{ct(expr.CtKeyDIRECTION, rTmp), eq(rTmp, []byte{dir})}
+}
+
+func (b builder) ctMark(reg uint32) []expr.Any {
+	return []expr.Any{ct(expr.CtKeyMARK, reg), mask(reg, b.Marks.ours())}
+}
+
+// setCtMark writes the mark that a map has for the leaf.
+func (b builder) setCtMark(set string) []expr.Any {
+	return []expr.Any{b.leaf(rTmp), lookupMap(set, rTmp, r0), &expr.Ct{Key: expr.CtKeyMARK, Register: r0, SourceRegister: true}}
+}
+
+// The packet's mark.
+
+func mask(reg, bits uint32) expr.Any {
+	return &expr.Bitwise{SourceRegister: reg, DestRegister: reg, Len: 4, Mask: u32(bits), Xor: u32(0)}
+}
+
+func markHas(bit uint32) []expr.Any {
+	return []expr.Any{meta(expr.MetaKeyMARK, rTmp), mask(rTmp, bit), neq(rTmp, u32(0))}
+}
+
+func (b builder) ourMark(reg uint32) []expr.Any {
+	return []expr.Any{meta(expr.MetaKeyMARK, reg), mask(reg, b.Marks.ours())}
+}
+
+func writeMark(reg uint32) expr.Any {
+	return &expr.Meta{Key: expr.MetaKeyMARK, Register: reg, SourceRegister: true}
+}
+
+// orMark sets one bit and keeps the others: they belong to other tables.
+func orMark(bit uint32) []expr.Any {
+	return []expr.Any{meta(expr.MetaKeyMARK, r0),
+		&expr.Bitwise{SourceRegister: r0, DestRegister: r0, Len: 4, Mask: u32(^bit), Xor: u32(bit)}, writeMark(r0)}
+}
+
+func clearMark(bit uint32) []expr.Any {
+	return []expr.Any{meta(expr.MetaKeyMARK, r0), mask(r0, ^bit), writeMark(r0)}
+}
+
+// setMark writes the mark that a map has for the leaf. It replaces the whole mark: nf_tables has no
+// "or" of two registers before Linux 6.13, and these packets are a box's own, to local addresses.
+func (b builder) setMark(set string) []expr.Any {
+	return []expr.Any{b.leaf(rTmp), lookupMap(set, rTmp, r0), writeMark(r0)}
+}
+
+// Devices and kinds of addresses.
+
+func onLo(key expr.MetaKey) []expr.Any {
+	return []expr.Any{meta(key, rTmp), eq(rTmp, u32(1))} // lo is link 1 in every network namespace
+}
+
+func daddrIs(kind uint32) []expr.Any {
+	return []expr.Any{&expr.Fib{Register: rTmp, FlagDADDR: true, ResultADDRTYPE: true}, eq(rTmp, u32(kind))}
+}

@@ -1,0 +1,291 @@
+package nft
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// attributes calls f for each attribute of a message's or an attribute's payload.
+func attributes(data []byte, f func(t uint16, v []byte) error) error {
+	ad, err := netlink.NewAttributeDecoder(data)
+	if err != nil {
+		return err
+	}
+	for ad.Next() {
+		if err := f(ad.Type(), ad.Bytes()); err != nil {
+			return err
+		}
+	}
+	return ad.Err()
+}
+
+func cstring(v []byte) string {
+	if n := len(v); n > 0 && v[n-1] == 0 {
+		v = v[:n-1]
+	}
+	return string(v)
+}
+
+func num(v []byte) uint32 {
+	if len(v) != 4 {
+		return 0
+	}
+	return binary.BigEndian.Uint32(v)
+}
+
+// dump lists objects of the table and calls f with the payload of each.
+func (c *conn) dump(ctx context.Context, message uint16, f func(data []byte) error, attrs ...netlink.Attribute) error {
+	var b batch
+	b.put(message, netlink.Dump, attrs...)
+	if b.err != nil {
+		return b.err
+	}
+	answers, err := c.request(ctx, b.messages[0])
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, a := range answers {
+		if len(a.Data) < 4 {
+			continue
+		}
+		if err := f(a.Data[4:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listed is what the kernel has under the table's name. Definitions and rules are text, as rendered
+// from the wanted ones.
+type listed struct {
+	present  bool
+	chains   map[string]string   // definition by name
+	hooked   map[string]bool     // base chains
+	rules    map[string][]string // by chain, in order
+	sets     map[string]string   // definition by name
+	elements map[string][]Element
+}
+
+// list reads the table. Elements are read of sets that are not dynamic and only when asked for.
+func (c *conn) list(ctx context.Context, elements bool) (listed, error) {
+	l := listed{chains: map[string]string{}, hooked: map[string]bool{}, rules: map[string][]string{},
+		sets: map[string]string{}, elements: map[string][]Element{}}
+	present, err := c.present(ctx)
+	if err != nil || !present {
+		return l, err
+	}
+	l.present = true
+	if err := c.listChains(ctx, &l); err != nil {
+		return l, fmt.Errorf("list chains: %w", err)
+	}
+	if err := c.listRules(ctx, &l); err != nil {
+		return l, fmt.Errorf("list rules: %w", err)
+	}
+	err = c.dump(ctx, unix.NFT_MSG_GETSET, func(data []byte) error {
+		s, err := readSet(data)
+		if err == nil {
+			l.sets[s.Name] = s.definition()
+		}
+		return err
+	})
+	if err != nil {
+		return l, fmt.Errorf("list sets: %w", err)
+	}
+	if !elements {
+		return l, nil
+	}
+	for _, s := range emptySets() {
+		if _, ok := l.sets[s.Name]; !ok || s.Dynamic {
+			continue
+		}
+		if l.elements[s.Name], err = c.listElements(ctx, s.Name); err != nil {
+			return l, fmt.Errorf("list set %s: %w", s.Name, err)
+		}
+	}
+	return l, nil
+}
+
+func (c *conn) present(ctx context.Context) (bool, error) {
+	var b batch
+	b.put(unix.NFT_MSG_GETTABLE, 0)
+	_, err := c.request(ctx, b.messages[0])
+	if errors.Is(err, unix.ENOENT) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for table inet %s: %w", tableName, err)
+	}
+	return true, nil
+}
+
+// listChains reads the chains of all tables of the family: the kernel does not filter them.
+func (c *conn) listChains(ctx context.Context, l *listed) error {
+	return c.dump(ctx, unix.NFT_MSG_GETCHAIN, func(data []byte) error {
+		var ch Chain
+		table, policy := "", uint32(verdictAccept)
+		err := attributes(data, func(t uint16, v []byte) error {
+			switch t {
+			case attrTable:
+				table = cstring(v)
+			case unix.NFTA_CHAIN_NAME:
+				ch.Name = cstring(v)
+			case unix.NFTA_CHAIN_POLICY:
+				policy = num(v)
+			case unix.NFTA_CHAIN_TYPE:
+				hook(&ch).Type = cstring(v)
+			case unix.NFTA_CHAIN_HOOK:
+				return attributes(v, func(t uint16, v []byte) error {
+					switch t {
+					case unix.NFTA_HOOK_HOOKNUM:
+						hook(&ch).Num = num(v)
+					case unix.NFTA_HOOK_PRIORITY:
+						hook(&ch).Priority = int32(num(v))
+					}
+					return nil
+				})
+			}
+			return nil
+		})
+		if err != nil || table != tableName {
+			return err
+		}
+		l.chains[ch.Name] = ch.definition()
+		if policy != verdictAccept {
+			l.chains[ch.Name] += " policy drop"
+		}
+		l.hooked[ch.Name] = ch.Hook != nil
+		return nil
+	})
+}
+
+func hook(c *Chain) *Hook {
+	if c.Hook == nil {
+		c.Hook = &Hook{}
+	}
+	return c.Hook
+}
+
+func (c *conn) listRules(ctx context.Context, l *listed) error {
+	return c.dump(ctx, unix.NFT_MSG_GETRULE, func(data []byte) error {
+		var table, chain, text string
+		err := attributes(data, func(t uint16, v []byte) (err error) {
+			switch t {
+			case attrTable:
+				table = cstring(v)
+			case unix.NFTA_RULE_CHAIN:
+				chain = cstring(v)
+			case unix.NFTA_RULE_EXPRESSIONS:
+				text, err = renderWire(v)
+			}
+			return err
+		})
+		if err == nil && table == tableName {
+			l.rules[chain] = append(l.rules[chain], text)
+		}
+		return err
+	})
+}
+
+// readSet reads what Set.definition needs. Types are known by their number only.
+func readSet(data []byte) (Set, error) {
+	var s Set
+	var key, keyLen uint32
+	var value kind
+	err := attributes(data, func(t uint16, v []byte) error {
+		switch t {
+		case unix.NFTA_SET_NAME:
+			s.Name = cstring(v)
+		case unix.NFTA_SET_FLAGS:
+			f := num(v)
+			s.Interval, s.Dynamic = f&unix.NFT_SET_INTERVAL != 0, f&unix.NFT_SET_EVAL != 0
+		case unix.NFTA_SET_KEY_TYPE:
+			key = num(v)
+		case unix.NFTA_SET_KEY_LEN:
+			keyLen = num(v)
+		case unix.NFTA_SET_DATA_TYPE:
+			s.Data, value.magic = &value, num(v)
+		case unix.NFTA_SET_DATA_LEN:
+			value.bytes = num(v)
+		case unix.NFTA_SET_TIMEOUT:
+			s.Timeout = uint32(binary.BigEndian.Uint64(v) / 1000)
+		}
+		return nil
+	})
+	s.Key = []kind{{bytes: keyLen, magic: key}}
+	return s, err
+}
+
+func (c *conn) listElements(ctx context.Context, set string) ([]Element, error) {
+	var out []Element
+	err := c.dump(ctx, unix.NFT_MSG_GETSETELEM, func(data []byte) error {
+		es, err := readElements(data)
+		out = append(out, es...)
+		return err
+	}, attr(unix.NFTA_SET_ELEM_LIST_SET, cstr(set)))
+	return out, err
+}
+
+// find returns the element of a map or set that has this key.
+func (c *conn) find(ctx context.Context, set string, key string) (Element, bool, error) {
+	var b batch
+	b.put(unix.NFT_MSG_GETSETELEM, 0, attr(unix.NFTA_SET_ELEM_LIST_SET, cstr(set)), b.list([]Element{{Key: key}}))
+	answers, err := c.request(ctx, b.messages[0])
+	if errors.Is(err, unix.ENOENT) {
+		return Element{}, false, nil
+	}
+	if err != nil {
+		return Element{}, false, fmt.Errorf("look into set %s: %w", set, err)
+	}
+	for _, a := range answers {
+		if len(a.Data) < 4 {
+			continue
+		}
+		es, err := readElements(a.Data[4:])
+		if err == nil && len(es) == 1 {
+			return es[0], true, nil
+		}
+	}
+	return Element{}, false, nil
+}
+
+func readElements(data []byte) ([]Element, error) {
+	var out []Element
+	err := attributes(data, func(t uint16, v []byte) error {
+		if t != unix.NFTA_SET_ELEM_LIST_ELEMENTS {
+			return nil
+		}
+		return attributes(v, func(_ uint16, v []byte) error {
+			var e Element
+			value := func(to *string, v []byte) error {
+				return attributes(v, func(t uint16, v []byte) error {
+					if t == unix.NFTA_DATA_VALUE {
+						*to = string(v)
+					}
+					return nil
+				})
+			}
+			err := attributes(v, func(t uint16, v []byte) error {
+				switch t {
+				case unix.NFTA_SET_ELEM_KEY:
+					return value(&e.Key, v)
+				case setElemKeyEnd:
+					return value(&e.End, v)
+				case unix.NFTA_SET_ELEM_DATA:
+					return value(&e.Data, v)
+				}
+				return nil
+			})
+			out = append(out, e)
+			return err
+		})
+	})
+	return out, err
+}

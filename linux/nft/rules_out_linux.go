@@ -1,0 +1,165 @@
+package nft
+
+import (
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// natOut and natBox send every lookup of a confined box to the box view, whatever server it asks:
+// not its own address, and not a server that a rule names with port 53.
+func (b builder) natOut() []Rule {
+	port53 := []expr.Any{dport(rTmp), eq(rTmp, []byte{0, 53})}
+	return []Rule{
+		rule(b.inBoxes(), proto(protoUDP), port53, goTo("nat_box")),
+		rule(b.inBoxes(), proto(protoTCP), port53, goTo("nat_box")),
+	}
+}
+
+func (b builder) natBox() []Rule {
+	return []Rule{
+		rule([]expr.Any{b.leaf(r0), lookup(setOpen, r0)}, accept()),
+		rule(ipv4(), []expr.Any{b.leaf(r0), daddr4(r0 + 2), lookup(setAddress, r0)}, accept()),
+		rule(ipv4(), b.policy(), []expr.Any{daddr4(r0 + 1), loadProto(r0 + 2), lookup(setDNS4, r0)}, accept()),
+		rule(ipv6(), b.policy(), []expr.Any{daddr6(r0 + 1), loadProto(r0 + 5), lookup(setDNS6, r0)}, accept()),
+		rule(b.policy(), []expr.Any{
+			&expr.Immediate{Register: r0, Data: []byte{byte(b.BoxView >> 8), byte(b.BoxView)}},
+			&expr.Redir{RegisterProtoMin: r0, RegisterProtoMax: r0, Flags: unix.NF_NAT_RANGE_PROTO_SPECIFIED},
+		}),
+	}
+}
+
+// out sends boxes away. A host process that marks its own packets with the bit that means "sent by a
+// box" would be judged as one at the receiver: over lo the bit goes.
+func (b builder) out() []Rule {
+	return []Rule{
+		rule(b.inBoxes(), goTo("box_out")),
+		rule(markHas(b.Marks.Lease), onLo(expr.MetaKeyOIF), clearMark(b.Marks.Lease)),
+	}
+}
+
+// boxOut refuses unknown leaves and processes directly in boxes, on loopback too. Lookup and verdict
+// are one rule: a miss must not fall through to a rule that approves.
+func (b builder) boxOut() []Rule {
+	return []Rule{
+		rule(b.policy(), goTo("box_known")),
+		rule(goTo("refuse")),
+	}
+}
+
+// boxKnown is the order of DESIGN.md 5.2.
+func (b builder) boxKnown() []Rule {
+	rules := []Rule{
+		// A reply counts only when the input hook admitted the flow to this very box: "reply
+		// direction" alone belongs to whoever owns the port now.
+		rule(ctDirection(dirReply), []expr.Any{b.leaf(r0)}, b.ctMark(r0+2), []expr.Any{lookup(setSelf, r0)}, goTo("approve_reply")),
+		rule(ipv6(), []expr.Any{
+			&expr.Exthdr{DestRegister: rTmp, Type: unix.IPPROTO_ROUTING, Len: 1, Flags: 1, Op: expr.ExthdrOpIpv6},
+			eq(rTmp, []byte{1})}, goTo("refuse")),
+		rule(ctState(expr.CtStateBitNEW), []expr.Any{b.leaf(r0), &expr.Dynset{
+			SrcRegKey: r0, SetName: setFlows, Operation: unix.NFT_DYNSET_OP_ADD,
+			Exprs: []expr.Any{&expr.Connlimit{Count: b.Flows, Flags: expr.NFT_CONNLIMIT_F_INV}}}}, goTo("refuse")),
+		// Denied by where it was sent and by where other tables' NAT sends it now.
+		rule(ipv4(), b.policy(), []expr.Any{daddr4(r0 + 1), lookup(setDeny4, r0)}, goTo("refuse")),
+		rule(ipv6(), b.policy(), []expr.Any{daddr6(r0 + 1), lookup(setDeny6, r0)}, goTo("refuse")),
+		rule(ctDirection(dirOriginal), b.policy(), []expr.Any{ct(unix.NFT_CT_DST_IP, r0+1), lookup(setDeny4, r0)}, goTo("refuse")),
+		rule(ctDirection(dirOriginal), b.policy(), []expr.Any{ct(unix.NFT_CT_DST_IP6, r0+1), lookup(setDeny6, r0)}, goTo("refuse")),
+		rule([]expr.Any{b.leaf(r0), lookup(setOpen, r0)}, goTo("approve")),
+	}
+	// These reach everybody's sockets.
+	for _, kind := range []uint32{addrMulticast, addrBroadcast, addrAnycast} {
+		rules = append(rules, rule(daddrIs(kind), goTo("refuse")))
+	}
+	return append(rules,
+		rule(ipv4(), []expr.Any{daddr4(r0), loadProto(r0 + 1), dport(r0 + 2), lookup(setAnswerer4, r0)}, goTo("approve")),
+		rule(ipv6(), []expr.Any{daddr6(r0), loadProto(r0 + 4), dport(r0 + 5), lookup(setAnswerer6, r0)}, goTo("approve")),
+		rule(ctDirection(dirOriginal), goTo("allow_origin")),
+		rule(goTo("allow_packet")),
+	)
+}
+
+// destination loads a packet's destination address and port, where the rules of a policy look.
+type destination func(v6 bool) (addr func(reg uint32) expr.Any, port func(reg uint32) expr.Any)
+
+// origin is where the flow was sent, before Docker and others changed its destination.
+func (b builder) origin(v6 bool) (addr, port func(reg uint32) expr.Any) {
+	key := expr.CtKey(unix.NFT_CT_DST_IP)
+	if v6 {
+		key = unix.NFT_CT_DST_IP6
+	}
+	return func(reg uint32) expr.Any { return ct(key, reg) },
+		func(reg uint32) expr.Any { return ct(expr.CtKeyPROTODST, reg) }
+}
+
+// packet is where the packet itself goes: for replies, whose flow was sent to the box, and for
+// packets that connection tracking knows nothing about.
+func (b builder) packet(v6 bool) (addr, port func(reg uint32) expr.Any) {
+	if v6 {
+		return daddr6, dport
+	}
+	return daddr4, dport
+}
+
+func (b builder) allow(to destination) []Rule {
+	addr4, port4 := to(false)
+	addr6, port6 := to(true)
+	return []Rule{
+		rule(ipv4(), b.policy(), []expr.Any{addr4(r0 + 1), loadProto(r0 + 2), port4(r0 + 3), lookup(setAllow4, r0)}, goTo("approve")),
+		rule(ipv6(), b.policy(), []expr.Any{addr6(r0 + 1), loadProto(r0 + 5), port6(r0 + 6), lookup(setAllow6, r0)}, goTo("approve")),
+		rule(goTo("box_local")),
+	}
+}
+
+// boxLocal lets a packet to a local address go as far as the receiver, where it is judged: only there
+// is it known whose socket listens.
+func (b builder) boxLocal() []Rule {
+	return []Rule{
+		rule(onLo(expr.MetaKeyOIF), daddrIs(addrLocal), jumpTo("tag")),
+		rule(onLo(expr.MetaKeyOIF), daddrIs(addrLocal), b.setMark(setLease), accept()),
+		rule(goTo("refuse")),
+	}
+}
+
+// approve lets a packet go. To a local address it carries the lease and the bit that its rules admit
+// a host service, so that a sibling that squats the port is refused. The device is not asked: here
+// it is still the one before NAT.
+func (b builder) approve() []Rule {
+	return []Rule{
+		rule(jumpTo("tag")),
+		rule(daddrIs(addrLocal), b.setMark(setLeaseHost)),
+		rule(orMark(b.Marks.Belt), accept()),
+	}
+}
+
+func (b builder) approveReply() []Rule {
+	return []Rule{rule(orMark(b.Marks.Belt), accept())}
+}
+
+// tag marks flows that a box starts, so that they can be told at the receiver and removed with the
+// box. A flow that another table marked is left to it.
+func (b builder) tag() []Rule {
+	return []Rule{
+		rule(ctDirection(dirOriginal), []expr.Any{ct(expr.CtKeyMARK, rTmp), eq(rTmp, u32(0))}, b.setCtMark(setCtOut)),
+	}
+}
+
+// refuse names the lease in the mark, tells it once in a while, and answers at once: a blocking TCP
+// connect waits a second under an ICMP answer and half a millisecond under a reset (6.1 to 6.18).
+func (b builder) refuse() []Rule {
+	return []Rule{
+		rule([]expr.Any{&expr.Immediate{Register: r0, Data: u32(0)}, writeMark(r0)}),
+		rule(b.setMark(setCtLease)),
+		b.log(prefixOut),
+		rule(proto(protoTCP), []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}}),
+		rule([]expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED}}),
+	}
+}
+
+// log tells a refusal to NFLOG, with a token bucket for each lease: one noisy box hides no other.
+func (b builder) log(prefix string) Rule {
+	return rule(b.ourMark(r0), []expr.Any{
+		&expr.Dynset{SrcRegKey: r0, SetName: setNoise, Operation: unix.NFT_DYNSET_OP_UPDATE,
+			Exprs: []expr.Any{&expr.Limit{Type: expr.LimitTypePkts, Rate: 20, Unit: expr.LimitTimeSecond, Burst: 40}}},
+		&expr.Log{Key: 1<<unix.NFTA_LOG_GROUP | 1<<unix.NFTA_LOG_PREFIX | 1<<unix.NFTA_LOG_SNAPLEN,
+			Group: b.Group, Snaplen: snapLen, Data: []byte(prefix)},
+	})
+}

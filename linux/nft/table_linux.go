@@ -1,0 +1,245 @@
+package nft
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/gominimal/minhost/installer/lease"
+	"golang.org/x/sys/unix"
+)
+
+// Table is the table with the state that this process wrote. Its methods may be called concurrently.
+type Table struct {
+	config Config
+	log    *slog.Logger
+	watch  *watch
+
+	mu    sync.Mutex
+	conn  *conn
+	state state
+	// synced says that the kernel holds state as far as we know: nothing failed since the last
+	// successful batch. Until then every change is a refill.
+	synced bool
+}
+
+// New opens the one lasting connection, in the network namespace of the calling thread, and the watch
+// behind Changed. It reads and writes no rule. Close ends both.
+func New(c Config, log *slog.Logger) (*Table, error) {
+	c, err := c.normal()
+	if err != nil {
+		return nil, fmt.Errorf("table inet %s: %w", tableName, err)
+	}
+	cn, err := dial()
+	if err != nil {
+		return nil, err
+	}
+	w, err := newWatch(cn.ours)
+	if err != nil {
+		return nil, errors.Join(err, cn.close())
+	}
+	return &Table{config: c, log: log, watch: w, conn: cn, state: newState(c.Marks)}, nil
+}
+
+// Close gives the connection back; the table stays in the kernel.
+func (t *Table) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return errors.Join(t.watch.close(), t.conn.close())
+}
+
+// Changed receives a value when somebody else changed or removed our table, some milliseconds after
+// the last such change. It is never closed.
+func (t *Table) Changed() <-chan struct{} { return t.watch.changed }
+
+// Put makes the table hold this verdict for v.Leaf, replacing an older one, in one batch that adds
+// and deletes only what differs. When the kernel does not hold what we wrote before, the whole table
+// is refilled instead.
+func (t *Table) Put(ctx context.Context, v lease.Verdict) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.move(ctx, t.state.with(v), v.Leaf)
+}
+
+// Delete takes a leaf out of the table, then removes the conntrack entries of all its flows. No error
+// when the table does not have it.
+func (t *Table) Delete(ctx context.Context, v lease.Verdict) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	number := v.Number
+	if e, ok := t.state.leaves[v.Leaf]; ok {
+		number = e.verdict.Number
+		if err := t.move(ctx, t.state.without(v.Leaf), v.Leaf); err != nil {
+			return err
+		}
+	}
+	if err := t.forgetFlows(ctx, v.Leaf); err != nil {
+		return err
+	}
+	return t.conn.deleteConntrack(ctx, t.config.Marks, number)
+}
+
+// move goes to a state that differs in one leaf.
+func (t *Table) move(ctx context.Context, next state, leaf uint64) error {
+	if !t.synced {
+		return t.refill(ctx, next)
+	}
+	del, add := change(t.state, next, leaf)
+	var b batch
+	for _, g := range group(del) {
+		b.delElements(g.set, g.elements)
+	}
+	for _, g := range group(add) {
+		b.addElements(g.set, g.elements)
+	}
+	err := t.conn.send(ctx, &b)
+	if ctx.Err() != nil {
+		t.synced = false
+		return fmt.Errorf("change leaf %d: %w", leaf, errors.Join(err, ctx.Err()))
+	}
+	if err == nil && t.holds(ctx, next, leaf) {
+		t.state = next
+		return nil
+	}
+	t.log.Warn("table is not as it was left, refilling", "leaf", leaf, "error", err)
+	return t.refill(ctx, next)
+}
+
+// holds reads back whether the kernel has the leaf under the policy of this state, or not at all when
+// the state does not have it. The batch is atomic: one element tells.
+func (t *Table) holds(ctx context.Context, s state, leaf uint64) bool {
+	e, present, err := t.conn.find(ctx, setPolicy, fCgroup(leaf))
+	if err != nil {
+		return false
+	}
+	entry, wanted := s.leaves[leaf]
+	if !wanted {
+		return !present
+	}
+	return present && e.Data == fMark(s.ids[entry.key])
+}
+
+// Refill makes table, chains and sets hold exactly these verdicts, whatever was there under our
+// name, and reads all of it back. Rules and elements change in one batch; live allowed flows go on.
+func (t *Table) Refill(ctx context.Context, all []lease.Verdict) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.refill(ctx, t.state.of(all))
+}
+
+func (t *Table) refill(ctx context.Context, next state) error {
+	t.synced = false
+	want := ruleset(t.config, next.elements())
+	have, err := t.conn.list(ctx, false)
+	if err != nil {
+		return fmt.Errorf("refill: %w", err)
+	}
+	if !have.present {
+		// Closed first, filled second: a large batch takes most of a second.
+		if err := t.write(ctx, ruleset(t.config, nil), have); err != nil {
+			return err
+		}
+		if have, err = t.conn.list(ctx, false); err != nil {
+			return fmt.Errorf("refill: %w", err)
+		}
+	}
+	if err := t.write(ctx, want, have); err != nil {
+		return err
+	}
+	t.state, t.synced = next, true
+	return t.dropStaleFlows(ctx)
+}
+
+// write sends one batch and decides from the kernel whether it is in.
+func (t *Table) write(ctx context.Context, want Ruleset, have listed) error {
+	b := plan(want, have)
+	sent := t.conn.send(ctx, b)
+	if sent != nil && !errors.Is(sent, unix.ENOBUFS) {
+		return fmt.Errorf("refill table inet %s: %w", tableName, sent)
+	}
+	now, err := t.conn.list(ctx, true)
+	if err != nil {
+		return fmt.Errorf("read table inet %s back: %w", tableName, err)
+	}
+	if diff := differences(want, now, true); len(diff) > 0 {
+		return fmt.Errorf("table inet %s is not as written: %s (and %d more): %w",
+			tableName, diff[0], len(diff)-1, errors.Join(sent, errNotWritten))
+	}
+	return nil
+}
+
+var errNotWritten = errors.New("somebody else changed it, or the kernel lacks a feature")
+
+// plan is the batch that turns what is listed into what is wanted. Base chains stay; only one that
+// was made for another hook or priority, which can't be changed in place, is made again.
+func plan(want Ruleset, have listed) *batch {
+	b := &batch{}
+	b.addTable()
+	b.flushRules()
+	wanted := map[string]bool{}
+	for _, c := range want.Chains {
+		wanted[c.Name] = true
+		def, ok := have.chains[c.Name]
+		if ok && def != c.definition() {
+			b.delChain(c.Name)
+		}
+		if !ok || def != c.definition() {
+			b.addChain(c)
+		}
+	}
+	for name := range have.chains {
+		if !wanted[name] {
+			b.delChain(name)
+		}
+	}
+	for _, s := range want.Sets {
+		wanted["set "+s.Name] = true
+		switch def, ok := have.sets[s.Name]; {
+		case !ok:
+			b.addSet(s)
+		case def != s.definition():
+			b.delSet(s.Name)
+			b.addSet(s)
+		case !s.Dynamic:
+			b.flushSet(s.Name)
+		}
+	}
+	for name := range have.sets {
+		if !wanted["set "+name] {
+			b.delSet(name)
+		}
+	}
+	for _, c := range want.Chains {
+		for _, r := range c.Rules {
+			b.addRule(c.Name, r)
+		}
+	}
+	for _, s := range want.Sets {
+		b.addElements(s.Name, s.Elements)
+	}
+	return b
+}
+
+// setElements are elements of one set.
+type setElements struct {
+	set      string
+	elements []Element
+}
+
+// group sorts elements by their sets, in the order of first appearance.
+func group(list []setElement) []setElements {
+	at := map[string]int{}
+	var out []setElements
+	for _, e := range list {
+		i, ok := at[e.set]
+		if !ok {
+			i = len(out)
+			at[e.set] = i
+			out = append(out, setElements{set: e.set})
+		}
+		out[i].elements = append(out[i].elements, e.Element)
+	}
+	return out
+}
