@@ -1,0 +1,66 @@
+//go:build unix
+
+package hold
+
+import (
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Terminal is the controlling terminal of this program. A nil Terminal is none: its methods do
+// nothing then.
+type Terminal struct {
+	fd    int
+	group int // of this program
+}
+
+// OpenTerminal opens the controlling terminal; nil when there is none.
+func OpenTerminal() *Terminal {
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil
+	}
+	return &Terminal{fd: fd, group: syscall.Getpgrp()}
+}
+
+// Close gives the descriptor back, not the terminal.
+func (t *Terminal) Close() {
+	if t != nil {
+		unix.Close(t.fd)
+	}
+}
+
+// Give puts the child's process group into the foreground if this program's is there; a program
+// in the background has nothing to give.
+func (t *Terminal) Give(c *Child) {
+	if t != nil && t.foreground() == t.group {
+		t.set(c.pid)
+	}
+}
+
+// Take puts this program's process group into the foreground if the child's is there.
+func (t *Terminal) Take(c *Child) {
+	if t != nil && t.foreground() == c.pid {
+		t.set(t.group)
+	}
+}
+
+func (t *Terminal) foreground() int {
+	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
+	if err != nil {
+		return -1
+	}
+	return group
+}
+
+// set changes the foreground group. From the background the kernel answers with SIGTTOU, which
+// stops a program unless it is ignored; nothing is started meanwhile that could inherit that.
+func (t *Terminal) set(group int) {
+	if !signal.Ignored(syscall.SIGTTOU) {
+		signal.Ignore(syscall.SIGTTOU)
+		defer signal.Reset(syscall.SIGTTOU)
+	}
+	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group)
+}
