@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os/user"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/operators"
 )
 
 func newOperatorCommand(env *environment) *cobra.Command {
@@ -21,14 +23,14 @@ func newOperatorCommand(env *environment) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
-		newOperatorChange(env, "add", "Let an account's runners call the helper", operators.add),
-		newOperatorChange(env, "remove", "Take that right away again (its boxes stay)", operators.remove),
+		newOperatorChange(env, "add", "Let an account's runners call the helper", operators.List.Add),
+		newOperatorChange(env, "remove", "Take that right away again (its boxes stay)", operators.List.Remove),
 		newOperatorList(env),
 	)
 	return cmd
 }
 
-func newOperatorChange(env *environment, verb, short string, change func(operators, int) (operators, bool)) *cobra.Command {
+func newOperatorChange(env *environment, verb, short string, change func(operators.List, int) (operators.List, bool)) *cobra.Command {
 	return &cobra.Command{
 		Use:   verb + " USER",
 		Short: short,
@@ -45,7 +47,7 @@ func newOperatorChange(env *environment, verb, short string, change func(operato
 			if err != nil {
 				return fmt.Errorf("operator %s: %w", verb, err)
 			}
-			old, err := readOperators(files, env.Platform.Operators)
+			old, err := operators.Read(files, env.Platform.Operators)
 			if err != nil {
 				return fmt.Errorf("operator %s: %w", verb, err)
 			}
@@ -54,7 +56,11 @@ func newOperatorChange(env *environment, verb, short string, change func(operato
 				_, err := fmt.Fprintf(env.Stdout, "nothing to do: %s\n", membership(now, uid))
 				return err
 			}
-			if err := writeOperators(files, env.Platform.Operators, now); err != nil {
+			err = operators.Write(files, env.Platform.Operators, now)
+			if errors.Is(err, fs.ErrNotExist) {
+				return hinted{fmt.Errorf("operator %s: this host is not prepared yet", verb), "minhost finalize-install"}
+			}
+			if err != nil {
 				return fmt.Errorf("operator %s: %w", verb, err)
 			}
 			_, err = fmt.Fprintln(env.Stdout, membership(now, uid))
@@ -63,8 +69,8 @@ func newOperatorChange(env *environment, verb, short string, change func(operato
 	}
 }
 
-func membership(list operators, uid int) string {
-	if list.has(uid) {
+func membership(list operators.List, uid int) string {
+	if list.Has(uid) {
 		return fmt.Sprintf("uid %d is an operator", uid)
 	}
 	return fmt.Sprintf("uid %d is no operator", uid)
@@ -83,7 +89,7 @@ func newOperatorList(env *environment) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("operator list: %w", err)
 			}
-			list, err := readOperators(files, env.Platform.Operators)
+			list, err := operators.Read(files, env.Platform.Operators)
 			if err != nil {
 				return fmt.Errorf("operator list: %w", err)
 			}
@@ -112,7 +118,7 @@ func needRoot(env *environment, cmd *cobra.Command, args []string) error {
 // uidOf takes a user name or a number. A number needs no account: it may be in a directory
 // service that is not reachable now.
 func (env *environment) uidOf(name string) (int, error) {
-	if uid, err := strconv.Atoi(name); err == nil && uid >= 0 && uid < maxUID {
+	if uid, err := strconv.Atoi(name); err == nil && uid >= 0 && uid < operators.MaxUID {
 		return uid, nil
 	}
 	u, err := env.LookupUser(name)

@@ -1,0 +1,73 @@
+package linux
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/gominimal/minhost/installer"
+	"github.com/gominimal/minhost/installer/host"
+	"github.com/gominimal/minhost/installer/operators"
+)
+
+// OperatorStep makes one account an operator. The file is minhost's own, in its own folder: Undo
+// removes it with everybody in it.
+type OperatorStep struct {
+	FS   host.FS
+	Path string
+	UID  int
+	Name string // for display
+}
+
+var _ installer.Step = OperatorStep{}
+
+// ID implements installer.Step.
+func (OperatorStep) ID() installer.ID { return "operator" }
+
+// Describe implements installer.Step.
+func (s OperatorStep) Describe() string {
+	return fmt.Sprintf("let the runners of %s (uid %d) call the helper", s.Name, s.UID)
+}
+
+// Lifetime implements installer.Step.
+func (OperatorStep) Lifetime() installer.Lifetime { return installer.Persistent }
+
+// Required implements installer.Step.
+func (OperatorStep) Required() bool { return true }
+
+// Probe reads the list, which only root can.
+func (s OperatorStep) Probe(context.Context) (installer.Observation, error) {
+	o := installer.Observation{Private: true, Loses: "only root may start boxes"}
+	list, err := operators.Read(s.FS, s.Path)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		o.State, o.Detail, o.Next = installer.Unknown, s.Path+" can only be looked at by root", "sudo minhost operator list"
+	case err != nil:
+		return o, err
+	case list.Has(s.UID):
+		o.State, o.Detail = installer.Satisfied, fmt.Sprintf("uid %d is an operator", s.UID)
+	default:
+		o.State, o.Detail = installer.Absent, fmt.Sprintf("uid %d is no operator", s.UID)
+	}
+	return o, nil
+}
+
+// Apply adds the account. The folder is there: the journal, written before, is in it.
+func (s OperatorStep) Apply(context.Context, *installer.Record) error {
+	list, err := operators.Read(s.FS, s.Path)
+	if err != nil {
+		return err
+	}
+	list, _ = list.Add(s.UID)
+	return operators.Write(s.FS, s.Path, list)
+}
+
+// Undo removes the file.
+func (s OperatorStep) Undo(context.Context, installer.Record) error {
+	err := s.FS.Remove(s.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,101 @@
+package linux
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/gominimal/minhost/installer"
+	"github.com/gominimal/minhost/linux/nft"
+)
+
+// TableStep makes the one nftables table, as a skeleton: no box is in it, so every box is refused.
+// While a helper runs it is the only writer: the step asks it.
+type TableStep struct {
+	Ground Ground
+	// Repair asks a running helper to mend the table; running is false when there is none.
+	Repair func(context.Context) (running bool, err error)
+}
+
+var _ installer.Step = TableStep{}
+
+// ID implements installer.Step.
+func (TableStep) ID() installer.ID { return "table" }
+
+// Describe implements installer.Step.
+func (TableStep) Describe() string {
+	return "make the nftables table inet minhost (its own hooks; no other table is touched)"
+}
+
+// Lifetime implements installer.Step.
+func (TableStep) Lifetime() installer.Lifetime { return installer.Boot }
+
+// Required implements installer.Step.
+func (TableStep) Required() bool { return true }
+
+// Probe lists the table over netlink and compares its structure. Elements are the helper's.
+func (s TableStep) Probe(ctx context.Context) (installer.Observation, error) {
+	o := installer.Observation{Private: true, Loses: "boxes reach nothing: no rule approves their packets", Next: "sudo nft list table inet minhost"}
+	if os.Geteuid() != 0 {
+		o.State, o.Detail, o.Next = installer.Unknown, "listing rules needs root", "sudo minhost verify"
+		return o, nil
+	}
+	var present bool
+	var differ []string
+	err := s.Ground.table(func(t *nft.Table) (err error) {
+		present, differ, err = t.Probe(ctx)
+		return err
+	})
+	if o, done := withoutTree(o, err); done {
+		return o, nil
+	}
+	switch {
+	case err != nil:
+		return o, err
+	case !present:
+		o.State, o.Detail = installer.Absent, "no table inet minhost"
+	case len(differ) > 0:
+		o.State, o.Detail = installer.Drifted, "the table differs: "+strings.Join(differ, "; ")
+	default:
+		o.State, o.Detail, o.Next = installer.Satisfied, "table inet minhost is as wanted, read back from the kernel", ""
+	}
+	return o, nil
+}
+
+// Apply writes the skeleton, or lets a running helper write the whole table.
+func (s TableStep) Apply(ctx context.Context, _ *installer.Record) error {
+	if running, err := s.Repair(ctx); running {
+		return err
+	}
+	if err := s.Ground.Gate.Pass("nft refill table inet minhost"); err != nil {
+		return err
+	}
+	return s.Ground.table(func(t *nft.Table) error { return t.Refill(ctx, nil) })
+}
+
+// Undo deletes our table.
+func (s TableStep) Undo(ctx context.Context, _ installer.Record) error {
+	if err := s.Ground.Gate.Pass("nft delete table inet minhost"); err != nil {
+		return err
+	}
+	t, err := s.destroyer()
+	if err != nil {
+		return err
+	}
+	return errors.Join(t.Destroy(ctx), t.Close())
+}
+
+// destroyer opens the table for its removal, which needs no tree.
+func (s TableStep) destroyer() (*nft.Table, error) {
+	t, err := s.Ground.boxes()
+	if errors.Is(err, errNoTree) || errors.Is(err, fs.ErrNotExist) || mountCause(err) != "" {
+		return nft.New(nft.Config{Boxes: 1, Level: 1}, s.Ground.Log)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	return s.Ground.TableOf(t)
+}
