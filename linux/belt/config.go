@@ -1,0 +1,46 @@
+package belt
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+)
+
+// Config is what the programs are made from. Every field is part of their identity: another value
+// makes other programs.
+type Config struct {
+	// Approve is the packet mark bit that rules set on what may leave; the egress program takes it off,
+	// so it never reaches another hook or the wire.
+	Approve uint32
+	// Lease is the bit that says "from a box to a local address": such a packet must leave by lo, also
+	// when a NAT rule of somebody else turned its destination around.
+	Lease uint32
+	// Admit is the bit that the input hook sets on what may reach a box's socket.
+	Admit uint32
+	// NetnsCookie names the network namespace that the programs act in (SO_NETNS_COOKIE).
+	NetnsCookie uint64
+}
+
+// Default has the bits of DESIGN.md section 2 and lab/egress.
+func Default(cookie uint64) Config {
+	return Config{Approve: 0x40000000, Lease: 0x20000000, Admit: 0x08000000, NetnsCookie: cookie}
+}
+
+// Check says what is wrong with a config.
+func (c Config) Check() error {
+	for _, b := range []struct {
+		name string
+		bit  uint32
+	}{{"approve", c.Approve}, {"lease", c.Lease}, {"admit", c.Admit}} {
+		if bits.OnesCount32(b.bit) != 1 {
+			return fmt.Errorf("belt: mark %s %#x: not one bit", b.name, b.bit)
+		}
+	}
+	if bits.OnesCount32(c.Approve|c.Lease|c.Admit) != 3 {
+		return fmt.Errorf("belt: marks %#x, %#x, %#x share a bit", c.Approve, c.Lease, c.Admit)
+	}
+	if c.NetnsCookie == 0 {
+		return errors.New("belt: no network namespace cookie")
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package belt
+
+import "github.com/cilium/ebpf/asm"
+
+// refusedOptions are the socket options that a box may not set, by level. Numbers of linux/in.h,
+// linux/in6.h and asm-generic/socket.h (not those of MIPS, SPARC, PA-RISC and Alpha).
+var refusedOptions = []struct {
+	level   int32
+	label   string
+	options []int32
+}{
+	// A join makes the kernel itself send IGMP or MLD reports, with addresses that the box chose. The
+	// IPPROTO_IP ones work on IPv6 sockets too.
+	{0, "ip", []int32{
+		35, // IP_ADD_MEMBERSHIP
+		37, // IP_UNBLOCK_SOURCE
+		39, // IP_ADD_SOURCE_MEMBERSHIP
+		41, // IP_MSFILTER
+		42, // MCAST_JOIN_GROUP
+		43, // MCAST_BLOCK_SOURCE
+		46, // MCAST_JOIN_SOURCE_GROUP
+		48, // MCAST_MSFILTER
+	}},
+	{41, "ipv6", []int32{
+		20, // IPV6_JOIN_GROUP
+		27, // IPV6_JOIN_ANYCAST
+		42, // MCAST_JOIN_GROUP
+		43, // MCAST_BLOCK_SOURCE
+		46, // MCAST_JOIN_SOURCE_GROUP
+		48, // MCAST_MSFILTER
+	}},
+	// A selector in the SO_REUSEPORT group of a service of the same user takes that service's packets.
+	{1, "socket", []int32{
+		51, // SO_ATTACH_REUSEPORT_CBPF
+		52, // SO_ATTACH_REUSEPORT_EBPF
+	}},
+}
+
+// setsockopt answers EPERM to the options above.
+func setsockopt(c Config) asm.Instructions {
+	out := append(inNamespace(c),
+		asm.LoadMem(asm.R2, asm.R6, optLevel, asm.Word),
+		asm.LoadMem(asm.R3, asm.R6, optName, asm.Word),
+	)
+	for _, l := range refusedOptions {
+		out = append(out, asm.JEq.Imm(asm.R2, l.level, l.label))
+	}
+	out = append(out, asm.Ja.Label("pass"))
+	for _, l := range refusedOptions {
+		for i, o := range l.options {
+			ins := asm.JEq.Imm(asm.R3, o, "drop")
+			if i == 0 {
+				ins = ins.WithSymbol(l.label)
+			}
+			out = append(out, ins)
+		}
+		out = append(out, asm.Ja.Label("pass"))
+	}
+	return append(out,
+		// Length 0 tells the kernel to take the value from the caller, not the copy made for us, which
+		// ends after one page: kernels before 6.5 answer EFAULT to longer values otherwise.
+		asm.Mov.Imm(asm.R0, 0).WithSymbol("pass"),
+		asm.StoreMem(asm.R6, optLength, asm.R0, asm.Word),
+		asm.Mov.Imm(asm.R0, 1),
+		asm.Return(),
+		asm.Mov.Imm(asm.R0, 0).WithSymbol("drop"),
+		asm.Return(),
+	)
+}
