@@ -1,0 +1,190 @@
+package resolverd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/gominimal/minhost/resolverd/zonefile"
+)
+
+// pollInterval is how often the zone file is looked at besides notification: the folder may not
+// exist yet, may be replaced, and a host may be out of inotify instances.
+const pollInterval = time.Second
+
+// eventBuffer holds the events that come while a zone is read; then they are one change.
+const eventBuffer = 256
+
+// source follows the zone file and publishes each zone in it.
+type source struct {
+	path    string
+	bootID  string
+	log     *slog.Logger
+	publish func(*Zone)
+	poll    time.Duration
+
+	seen     fs.FileInfo // of the file last read; nil when there was none
+	complain string      // the last complaint, so that each is logged once
+}
+
+// load reads the file and publishes what it says. No file, or one of another boot, is an empty
+// zone: those leases are gone. A file that cannot be read or understood changes nothing.
+func (s *source) load() {
+	zone, err := s.read()
+	if err != nil {
+		if text := err.Error(); text != s.complain {
+			s.complain = text
+			s.log.Error("the zone stays as it was", "file", s.path, "err", err)
+		}
+		return
+	}
+	if s.complain != "" {
+		s.complain = ""
+		s.log.Info("the zone file can be read again", "file", s.path)
+	}
+	s.publish(zone)
+	s.log.Debug("zone", "names", zone.Len(), "serial", zone.soaSerial())
+}
+
+func (s *source) read() (*Zone, error) {
+	data, info, err := readFile(s.path)
+	s.seen = info
+	if errors.Is(err, fs.ErrNotExist) {
+		return NewZone(nil, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	file, err := zonefile.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	if file.BootID != s.bootID {
+		return NewZone(nil, 0)
+	}
+	return NewZone(file.Names, uint32(file.Generation))
+}
+
+// readFile reads a bounded regular file. The info is of the file that was opened, also with an
+// error, as far as it got.
+func readFile(path string) ([]byte, fs.FileInfo, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, info, fmt.Errorf("open %s: not a regular file", path)
+	}
+	data, err := io.ReadAll(io.LimitReader(file, int64(zonefile.MaxBytes)+1))
+	return data, info, err
+}
+
+// changed tells whether the file is another than the one last read.
+func (s *source) changed() bool {
+	info, err := os.Stat(s.path)
+	if err != nil {
+		return s.seen != nil
+	}
+	return s.seen == nil || !os.SameFile(info, s.seen) || info.Size() != s.seen.Size() || !info.ModTime().Equal(s.seen.ModTime())
+}
+
+// watch is the notification for the folder of the zone file. The folder, not the file: the writer
+// replaces the file, and a watch on it would stay with the old one.
+type watch struct {
+	*fsnotify.Watcher             // nil when the host gives none: polling is left
+	folder            string      // its path
+	info              fs.FileInfo // of the folder that is watched; nil when none is
+}
+
+func (w *watch) close() {
+	if w.Watcher != nil {
+		w.Close()
+	}
+}
+
+// renew watches the folder that is now at the path. It tells whether that is another than before.
+func (w *watch) renew() bool {
+	info, err := os.Stat(w.folder)
+	if w.Watcher == nil || err != nil || w.info != nil && os.SameFile(info, w.info) {
+		return false
+	}
+	if w.info != nil {
+		_ = w.Remove(w.folder) // fails when the kernel has dropped it with the folder
+	}
+	w.info = nil
+	if w.Add(w.folder) == nil {
+		w.info = info
+	}
+	return w.info != nil
+}
+
+// start begins to watch and then reads the file, so that no change falls between.
+func (s *source) start() *watch {
+	w := &watch{folder: filepath.Dir(s.path)}
+	watcher, err := fsnotify.NewBufferedWatcher(eventBuffer)
+	if err != nil {
+		s.log.Warn("no notification of zone changes; polling", "every", s.poll, "err", err)
+	} else {
+		w.Watcher = watcher
+	}
+	w.renew()
+	s.load()
+	return w
+}
+
+// run publishes changes until ctx ends.
+func (s *source) run(ctx context.Context, w *watch) {
+	var events chan fsnotify.Event
+	var errs chan error
+	if w.Watcher != nil {
+		events, errs = w.Events, w.Errors
+	}
+	tick := time.NewTicker(s.poll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case event := <-events:
+			if s.concerns(event) {
+				drain(events)
+				s.load()
+			}
+		case <-errs: // events were lost
+			s.load()
+		case <-tick.C:
+			if w.renew() || s.changed() {
+				s.load()
+			}
+		}
+	}
+}
+
+// concerns tells whether an event is about the zone file. Its neighbours come and go all the time.
+func (s *source) concerns(event fsnotify.Event) bool {
+	return filepath.Base(event.Name) == filepath.Base(s.path) && event.Op != fsnotify.Chmod
+}
+
+// drain drops what is queued: the read that follows sees all of it.
+func drain(events <-chan fsnotify.Event) {
+	for {
+		select {
+		case <-events:
+		default:
+			return
+		}
+	}
+}
