@@ -53,6 +53,9 @@ func New(boxesFD int, c Config, gate host.Gate) (*Belt, error) {
 // replaced in place, without a moment between; copies are taken off after. Nothing is written when
 // Probe would be Satisfied.
 func (b *Belt) Apply() error {
+	if err := privileged(); err != nil {
+		return err
+	}
 	if err := rlimit.RemoveMemlock(); err != nil { // kernels before 5.11 count programs against it
 		return fmt.Errorf("belt: memlock limit: %w", err)
 	}
@@ -138,6 +141,9 @@ func (b *Belt) detach(p Program, a attached) error {
 // Detach takes off what is ours, in any version, and leaves the programs of others. It goes on past
 // failures.
 func (b *Belt) Detach() error {
+	if err := privileged(); err != nil {
+		return err
+	}
 	var errs []error
 	for _, p := range b.programs {
 		found, err := b.attached(p)
@@ -152,9 +158,6 @@ func (b *Belt) Detach() error {
 
 // cause turns the verifier's page into the one line that matters.
 func cause(p Program, err error) error {
-	if errors.Is(err, unix.EPERM) {
-		return fmt.Errorf("needs CAP_BPF and CAP_NET_ADMIN: %w", unix.EPERM)
-	}
 	if miss := features.HaveProgramType(p.Type); errors.Is(miss, ebpf.ErrNotSupported) {
 		return fmt.Errorf("this kernel has no cgroup BPF (CONFIG_CGROUP_BPF): %w", miss)
 	}
@@ -166,4 +169,18 @@ func cause(p Program, err error) error {
 		return fmt.Errorf("%w (%s)", verifier.Cause, verifier.Log[len(verifier.Log)-1])
 	}
 	return err
+}
+
+// privileged says what is missing. Programs are looked up by id, for which the kernel wants
+// CAP_SYS_ADMIN; asked first because probes for features take EPERM for an old kernel.
+func privileged() error {
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&hdr, &data[0]); err != nil {
+		return fmt.Errorf("belt: capabilities: %w", err)
+	}
+	if data[0].Effective&(1<<unix.CAP_SYS_ADMIN) == 0 {
+		return fmt.Errorf("belt: needs root (CAP_SYS_ADMIN): %w", unix.EPERM)
+	}
+	return nil
 }

@@ -42,13 +42,15 @@ func closeAll(found []attached) {
 // loaded them. Needs CAP_SYS_ADMIN; without it the State is Unknown.
 func (b *Belt) Probe() (Report, error) {
 	var r Report
+	if err := privileged(); errors.Is(err, unix.EPERM) {
+		return Report{State: installer.Unknown, Detail: "looking at attached programs needs root"}, nil
+	} else if err != nil {
+		return r, err
+	}
 	var wrong []string
 	none := true
 	for _, p := range b.programs {
 		found, others, err := b.list(p)
-		if errors.Is(err, unix.EPERM) {
-			return Report{State: installer.Unknown, Detail: "looking at attached programs needs root"}, nil
-		}
 		if err != nil {
 			return r, err
 		}

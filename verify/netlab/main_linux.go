@@ -85,6 +85,11 @@ func enter() int {
 		return 1
 	}
 	defer removeTree(group)
+	// It is the root of the tree inside, which everybody may look into, as on a host.
+	if err := os.Chmod(group, 0o755); err != nil {
+		fmt.Fprintln(os.Stderr, "netlab:", err)
+		return 1
+	}
 	self, err := os.Executable()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "netlab:", err)
