@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,28 +54,22 @@ func describe(p string, d fs.DirEntry) string {
 	return s
 }
 
-// Diff lists what differs, sorted: "- path" gone, "+ path" new, "! path" changed. Empty when equal.
+// Diff lists what differs, by path: "- path" gone, "+ path" new, "! path" changed. Empty when equal.
 func Diff(before, after map[string]string) []string {
+	all := maps.Clone(after)
+	maps.Copy(all, before)
 	var lines []string
-	for p, was := range before {
-		is, there := after[p]
+	for _, p := range slices.Sorted(maps.Keys(all)) {
+		was, had := before[p]
+		is, has := after[p]
 		switch {
-		case !there:
+		case !has:
 			lines = append(lines, fmt.Sprintf("- %s: %s", p, was))
-		case is != was:
+		case !had:
+			lines = append(lines, fmt.Sprintf("+ %s: %s", p, is))
+		case was != is:
 			lines = append(lines, fmt.Sprintf("! %s: %s, was %s", p, is, was))
 		}
 	}
-	for p, is := range after {
-		if _, there := before[p]; !there {
-			lines = append(lines, fmt.Sprintf("+ %s: %s", p, is))
-		}
-	}
-	slices.SortFunc(lines, func(a, b string) int {
-		if a[2:] < b[2:] {
-			return -1
-		}
-		return 1
-	})
 	return lines
 }

@@ -1,4 +1,4 @@
-package scripttest
+package roottest
 
 import (
 	"crypto/sha256"
@@ -12,10 +12,7 @@ import (
 
 	"github.com/gominimal/minhost/installer"
 	"github.com/gominimal/minhost/installer/host/hosttest"
-	"github.com/gominimal/minhost/verify/netlab"
 )
-
-func TestMain(m *testing.M) { os.Exit(netlab.Main(m)) }
 
 // base is empty and root's in the lab.
 const base = "/var/lib"
