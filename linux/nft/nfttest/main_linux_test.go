@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(netlab.Main(m, netlab.Children{}))
+	os.Exit(netlab.Main(m, children))
 }
 
 // lab is a tree with a table for it.

@@ -1,0 +1,123 @@
+package nfttest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gominimal/minhost/verify/netlab"
+)
+
+// children are what this test binary does in leaves.
+var children = netlab.Children{"ping": pingChild, "talk": talkChild, "sendfrom": sendFromChild, "hear": hearChild}
+
+// talkChild keeps one connection to an echo server and says "ok" for each octet that came back, 50 ms
+// apart, until its input ends.
+func talkChild(args []string) int {
+	c, err := net.DialTimeout("tcp", args[0], time.Second)
+	if err != nil {
+		fmt.Println(err)
+		return 0
+	}
+	end := make(chan struct{})
+	go func() {
+		os.Stdin.Read(make([]byte, 1))
+		close(end)
+	}()
+	for {
+		c.SetDeadline(time.Now().Add(2 * time.Second))
+		buf := []byte("x")
+		if _, err := c.Write(buf); err != nil {
+			fmt.Println(err)
+			return 0
+		}
+		if _, err := c.Read(buf); err != nil {
+			fmt.Println(err)
+			return 0
+		}
+		fmt.Println("ok")
+		select {
+		case <-end:
+			return 0
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// pingChild sends one echo request from a ping socket and prints "ok" when the reply came.
+func pingChild(args []string) int {
+	addr := netip.MustParseAddr(strings.Trim(args[0], "[]"))
+	family, proto, request := unix.AF_INET, unix.IPPROTO_ICMP, byte(8)
+	var to unix.Sockaddr = &unix.SockaddrInet4{}
+	if addr.Is6() {
+		family, proto, request = unix.AF_INET6, unix.IPPROTO_ICMPV6, 128
+		to = &unix.SockaddrInet6{Addr: addr.As16()}
+	} else {
+		to = &unix.SockaddrInet4{Addr: addr.As4()}
+	}
+	fd, err := unix.Socket(family, unix.SOCK_DGRAM, proto)
+	if err == nil {
+		tv := unix.Timeval{Usec: 300_000}
+		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv)
+		err = unix.Sendto(fd, []byte{request, 0, 0, 0, 0, 0, 0, 1}, 0, to)
+	}
+	if err == nil {
+		_, err = unix.Read(fd, make([]byte, 100))
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 0
+	}
+	fmt.Println("ok")
+	return 0
+}
+
+// sendFromChild binds a local UDP port and sends one octet to an address; prints "sent" or the errno.
+func sendFromChild(args []string) int {
+	local, err := strconv.Atoi(args[0])
+	if err != nil {
+		return 2
+	}
+	to := netip.MustParseAddrPort(args[1])
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+	if err == nil {
+		err = unix.Bind(fd, &unix.SockaddrInet4{Port: local})
+	}
+	if err == nil {
+		err = unix.Sendto(fd, []byte("x"), 0, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
+	}
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		fmt.Println(unix.ErrnoName(errno))
+		return 0
+	}
+	fmt.Println("sent")
+	return 0
+}
+
+// hearChild binds a UDP port, says so, and prints what comes within 300 ms, or "nothing".
+func hearChild(args []string) int {
+	pc, err := net.ListenPacket("udp4", ":"+args[0])
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println("ready")
+	pc.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+	buf := make([]byte, 100)
+	n, _, err := pc.ReadFrom(buf)
+	if err != nil {
+		fmt.Println("nothing")
+		return 0
+	}
+	fmt.Println(string(buf[:n]))
+	return 0
+}
