@@ -11,11 +11,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gominimal/minhost/installer"
 	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/resolverd/probe"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -155,6 +157,27 @@ func TestRange(t *testing.T) {
 	}
 	if row.State != Failed || !strings.HasPrefix(row.Detail, "1 of 254 addresses") || !strings.Contains(row.Detail, "127.0.64.7") {
 		t.Errorf("%+v", row)
+	}
+}
+
+func TestAnswer(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		state  State
+		detail string
+	}{
+		{nil, OK, "127.0.0.1:1 answers over UDP and TCP, negatives with SOA; 6 lookups, the slowest 250 us, serial 9"},
+		{errors.Join(errors.New("udp: no SOA"), errors.New("tcp: refused")), Failed, "udp: no SOA; tcp: refused"},
+	} {
+		row := Answer(context.Background(), "lookups", "127.0.0.1:1", func(_ context.Context, addr string) (probe.Result, error) {
+			if addr != "127.0.0.1:1" {
+				t.Errorf("asked %s", addr)
+			}
+			return probe.Result{Serial: 9, Queries: 6, Slowest: 250 * time.Microsecond}, c.err
+		})
+		if row.Name != "lookups" || row.State != c.state || row.Detail != c.detail || (row.Next == "") != (c.err == nil) {
+			t.Errorf("%v: %+v", c.err, row)
+		}
 	}
 }
 
