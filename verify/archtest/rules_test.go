@@ -48,6 +48,7 @@ type module struct {
 
 var modules = []module{
 	{"github.com/spf13/cobra", []string{"cmd/minhost"}, "flags and verbs are the program's own"},
+	{"github.com/spf13/pflag", []string{"cmd/minhost"}, "flag types of cobra"},
 	{"github.com/kardianos/service", []string{"cmd/minhost"},
 		"the run loop only: its macOS install still uses launchctl load, and importing it runs detection"},
 	{"howett.net/plist", []string{"darwin/..."}, "launchd jobs"},
