@@ -132,6 +132,18 @@ func (d *Disk) Clean(path string) error {
 	return d.discard(d.tempOf(path))
 }
 
+// Leftover says whether a crash left something for Clean to remove.
+func (d *Disk) Leftover(path string) (bool, error) {
+	if path == "/" {
+		return false, nil
+	}
+	_, err := d.Lstat(d.tempOf(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // discard removes a leftover by its temporary name: a file, or a folder with files in it.
 func (d *Disk) discard(temp string) error {
 	info, err := d.Lstat(temp)

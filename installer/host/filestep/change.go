@@ -206,3 +206,11 @@ func (s *Step) clean(path string) error {
 	}
 	return nil
 }
+
+func (s *Step) leftover() (bool, error) {
+	l, ok := s.fs.(interface{ Leftover(string) (bool, error) })
+	if !ok {
+		return false, nil
+	}
+	return l.Leftover(s.spec.Path)
+}

@@ -98,6 +98,13 @@ func (s *Step) Probe(context.Context) (installer.Observation, error) {
 		return obs, err
 	}
 	obs.State, obs.Detail = s.compare(have)
+	left, err := s.leftover()
+	if err != nil {
+		return obs, err
+	}
+	if left && obs.State == installer.Satisfied {
+		obs.State, obs.Detail = installer.Drifted, "a crash left a temporary file beside "+s.spec.Path
+	}
 	if obs.State == installer.Foreign {
 		obs.Next = "ls -ld " + installer.Quote(s.spec.Path)
 	}

@@ -19,6 +19,9 @@ type Host struct {
 	Engine func(gate host.Gate) *installer.Engine
 	// Snapshot describes all that minhost may have changed: Snapshot(root), a table, a tree.
 	Snapshot func() map[string]string
+	// Settled, which may be nil, describes a host after apply in words that are the same on every
+	// fresh host: an apply that went on after a cut must end where one without a cut does.
+	Settled func() map[string]string
 	// Close may be nil. CutEverywhere makes some hundreds of hosts.
 	Close func()
 }
@@ -33,39 +36,49 @@ type Scenario func(t testing.TB) Host
 // changes of a whole apply.
 func CutEverywhere(t *testing.T, s Scenario) []string {
 	t.Helper()
-	c := cutter{t, s}
+	c := &cutter{t: t, scenario: s}
+	applied := c.everywhere()
+	for _, f := range c.failed {
+		t.Error(f)
+	}
+	return applied
+}
+
+// cutter gathers what failed, so that the loop itself can be tested.
+type cutter struct {
+	t        testing.TB
+	scenario Scenario
+	settled  map[string]string
+	failed   []string
+}
+
+// everywhere stops at the first cut that goes wrong: the next ones would say the same again.
+func (c *cutter) everywhere() []string {
 	applied, undone := c.whole()
-	for n := 1; n <= len(applied) && !t.Failed(); n++ {
+	for n := 1; n <= len(applied) && len(c.failed) == 0; n++ {
 		c.cutApply(n, applied[n-1], c.converge)
 		c.cutApply(n, applied[n-1], c.undo)
 	}
-	for n := 1; n <= len(undone) && !t.Failed(); n++ {
+	for n := 1; n <= len(undone) && len(c.failed) == 0; n++ {
 		c.cutUndo(n, undone[n-1], c.undo)
 		c.cutUndo(n, undone[n-1], c.converge)
 	}
 	return applied
 }
 
-type cutter struct {
-	t        *testing.T
-	scenario Scenario
-}
-
 // visit makes a host for one look, and says where it was when it fails.
-func (c cutter) visit(where string, f func(h Host) []string) {
-	c.t.Helper()
+func (c *cutter) visit(where string, f func(h Host) []string) {
 	h := c.scenario(c.t)
 	if h.Close != nil {
 		defer h.Close()
 	}
 	if bad := f(h); len(bad) > 0 {
-		c.t.Errorf("%s:\n  %s", where, strings.Join(bad, "\n  "))
+		c.failed = append(c.failed, where+":\n  "+strings.Join(bad, "\n  "))
 	}
 }
 
 // whole applies and undoes without a cut, and returns the changes of both.
-func (c cutter) whole() (applied, undone []string) {
-	c.t.Helper()
+func (c *cutter) whole() (applied, undone []string) {
 	c.visit("without a cut", func(h Host) []string {
 		before := h.Snapshot()
 		gate, tally := Count()
@@ -75,6 +88,9 @@ func (c cutter) whole() (applied, undone []string) {
 		applied = tally.Changes()
 		if len(applied) == 0 {
 			return []string{"apply changed nothing: does every edge of the steps ask the gate?"}
+		}
+		if h.Settled != nil {
+			c.settled = h.Settled()
 		}
 		if bad := settled(h); len(bad) > 0 {
 			return bad
@@ -89,8 +105,7 @@ func (c cutter) whole() (applied, undone []string) {
 	return applied, undone
 }
 
-func (c cutter) cutApply(n int, change string, then func(Host, map[string]string) []string) {
-	c.t.Helper()
+func (c *cutter) cutApply(n int, change string, then func(Host, map[string]string) []string) {
 	c.visit("apply cut before "+at(n, change), func(h Host) []string {
 		before := h.Snapshot()
 		gate, _ := Cut(n)
@@ -102,8 +117,7 @@ func (c cutter) cutApply(n int, change string, then func(Host, map[string]string
 	})
 }
 
-func (c cutter) cutUndo(n int, change string, then func(Host, map[string]string) []string) {
-	c.t.Helper()
+func (c *cutter) cutUndo(n int, change string, then func(Host, map[string]string) []string) {
 	c.visit("undo cut before "+at(n, change), func(h Host) []string {
 		before := h.Snapshot()
 		if _, err := h.Engine(nil).Apply(context.Background(), installer.Options{}); err != nil {
@@ -118,17 +132,22 @@ func (c cutter) cutUndo(n int, change string, then func(Host, map[string]string)
 }
 
 // converge applies again, asks whether that was all, and undoes.
-func (c cutter) converge(h Host, before map[string]string) []string {
+func (c *cutter) converge(h Host, before map[string]string) []string {
 	if _, err := h.Engine(nil).Apply(context.Background(), installer.Options{}); err != nil {
 		return []string{"apply again: " + err.Error()}
 	}
 	if bad := settled(h); len(bad) > 0 {
 		return bad
 	}
+	if h.Settled != nil {
+		if diff := Diff(c.settled, h.Settled()); len(diff) > 0 {
+			return append([]string{"apply after the cut ends elsewhere than one without:"}, diff...)
+		}
+	}
 	return c.undo(h, before)
 }
 
-func (c cutter) undo(h Host, before map[string]string) []string {
+func (c *cutter) undo(h Host, before map[string]string) []string {
 	if err := h.Engine(nil).Undo(context.Background()); err != nil {
 		return []string{"undo: " + err.Error()}
 	}

@@ -31,6 +31,7 @@ func Files(before func(root string), steps func(d Disk) []installer.Step) Scenar
 				return installer.New(steps(d), host.NewStore(d, JournalPath), "boot-1", nil)
 			},
 			Snapshot: func() map[string]string { return Snapshot(root) },
+			Settled:  func() map[string]string { return Snapshot(root) },
 			Close: func() {
 				for _, d := range open {
 					d.Close()
