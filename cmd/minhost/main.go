@@ -8,6 +8,14 @@ package main
 import (
 	"context"
 	"os"
+
+	"github.com/gominimal/minhost/installer/client/hold"
 )
 
-func main() { os.Exit(run(context.Background(), production(), os.Args[1:])) }
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == hold.Command {
+		// The child that run holds: nothing else of this program may run in it.
+		os.Exit(hold.Main())
+	}
+	os.Exit(run(context.Background(), production(), os.Args[1:]))
+}

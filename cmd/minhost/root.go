@@ -36,6 +36,7 @@ func newRootCommand(env *environment) *cobra.Command {
 		newExplainCommand(env),
 		newLsCommand(env),
 		newOperatorCommand(env),
+		newRunCommand(env),
 		newStatusCommand(env),
 		newVerifyCommand(env),
 		newVersionCommand(env),

@@ -35,16 +35,19 @@ func (t *Terminal) Close() {
 // Give puts the child's process group into the foreground if this program's is there; a program
 // in the background has nothing to give.
 func (t *Terminal) Give(c *Child) {
-	if t != nil && t.foreground() == t.group {
+	if t != nil && c != nil && t.foreground() == t.group {
 		t.set(c.pid)
 	}
 }
 
-// Take puts this program's process group into the foreground if the child's is there.
-func (t *Terminal) Take(c *Child) {
-	if t != nil && t.foreground() == c.pid {
-		t.set(t.group)
+// Take puts this program's process group into the foreground if the child's is there, and says
+// whether it was.
+func (t *Terminal) Take(c *Child) (was bool) {
+	if t == nil || c == nil || t.foreground() != c.pid {
+		return false
 	}
+	t.set(t.group)
+	return true
 }
 
 func (t *Terminal) foreground() int {

@@ -1,0 +1,153 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/gominimal/minhost/installer/client/hold"
+)
+
+// passed are the signals that go to the program. SIGPIPE is caught beside them, so that a closed
+// standard error cannot end run before the box is ended.
+var passed = []os.Signal{
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+	syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGTSTP,
+}
+
+// signalSource catches signals. What this program was started to ignore (nohup) stays ignored,
+// for the program too.
+type signalSource struct {
+	c chan os.Signal
+}
+
+func newSignalSource() *signalSource {
+	s := &signalSource{c: make(chan os.Signal, 64)}
+	for _, sig := range append([]os.Signal{syscall.SIGPIPE}, passed...) {
+		if !signal.Ignored(sig) {
+			signal.Notify(s.c, sig)
+		}
+	}
+	return s
+}
+
+func (s *signalSource) stop() { signal.Stop(s.c) }
+
+func endsPrograms(sig syscall.Signal) bool {
+	switch sig {
+	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+		return true
+	}
+	return false
+}
+
+// follow waits for the end of the program. Meanwhile it passes signals on, stops with it and goes
+// on with it, and stays with a helper that is restarted.
+//
+// ctx is the program's and does not end before it.
+func (s *session) follow(ctx context.Context) (status int, err error) {
+	lost, kept := s.client.Lost(), make(chan error, 1)
+	for {
+		select {
+		case sig := <-s.signals.c:
+			s.forward(sig.(syscall.Signal))
+		case change := <-s.child.Changes():
+			if change.Stopped() && s.term != nil {
+				s.suspend(change.StopSignal())
+			}
+		case <-lost:
+			lost = nil
+			go func() { kept <- s.adopt(ctx) }()
+		case err := <-kept:
+			if err != nil {
+				_ = s.child.SignalGroup(syscall.SIGKILL)
+				return 0, s.orphaned(err)
+			}
+			lost = s.client.Lost()
+		case <-s.child.Done():
+			if lost == nil { // adopt is under way, and owns s.client until then
+				<-kept
+			}
+			return s.ended()
+		}
+	}
+}
+
+// ended gives the status of the program. A box whose connection broke is killed by the helper:
+// that is no status of the program's.
+func (s *session) ended() (int, error) {
+	status := s.child.Status()
+	if status.Signaled() && status.Signal() == syscall.SIGKILL {
+		select {
+		case <-s.client.Lost():
+			return 0, s.orphaned(errors.New("the connection to the helper broke"))
+		case <-time.After(50 * time.Millisecond): // news of the connection may come behind the kill
+		}
+	}
+	return hold.ExitStatus(status), nil
+}
+
+// forward passes a signal to the program. Stop and continue go to its whole process group, as a
+// shell sends them; a program in the foreground gets the others from the terminal itself.
+func (s *session) forward(sig syscall.Signal) {
+	switch sig {
+	case syscall.SIGPIPE:
+	case syscall.SIGCONT:
+		s.term.Give(s.child) // fg of a shell: the terminal is this program's again
+		_ = s.child.SignalGroup(sig)
+	case syscall.SIGTSTP:
+		_ = s.child.SignalGroup(sig)
+	default:
+		_ = s.child.Signal(sig) // the only error is that it has ended
+	}
+}
+
+// suspend stops this program's process group because the program stopped, so that the shell of
+// the terminal sees its job stopped; when it goes on, so does the program. The stop is one that
+// the kernel leaves out for a group that nobody could wake (an orphaned one): SIGSTOP is not.
+func (s *session) suspend(sig syscall.Signal) {
+	s.term.Take(s.child)
+	if sig == syscall.SIGSTOP {
+		sig = syscall.SIGTSTP
+	}
+	if sig == syscall.SIGTSTP && !signal.Ignored(sig) {
+		signal.Reset(syscall.SIGTSTP)
+		defer signal.Notify(s.signals.c, syscall.SIGTSTP)
+	}
+	_ = syscall.Kill(0, sig)
+	s.awaitContinue()
+	s.term.Give(s.child)
+	_ = s.child.SignalGroup(syscall.SIGCONT)
+}
+
+// interrupt ends this program, and what else is in its process group, by the SIGINT that ended
+// the program: it came from the terminal, but only to the program's group. A script that runs
+// minhost would go on otherwise; bash ends only when what it runs is ended by the signal itself.
+// The shell's $? is 130 in both cases.
+func (s *session) interrupt() {
+	signal.Reset(syscall.SIGINT)
+	_ = syscall.Kill(0, syscall.SIGINT)
+	time.Sleep(time.Second) // a signal to oneself is delivered at once
+}
+
+// awaitContinue returns when this program goes on. A stop takes effect a moment after kill
+// returned, and never in an orphaned group: then nothing comes, and a moment is all it waits.
+func (s *session) awaitContinue() {
+	moment := time.After(200 * time.Millisecond)
+	for {
+		select {
+		case sig := <-s.signals.c:
+			if sig == syscall.SIGCONT {
+				return
+			}
+			s.forward(sig.(syscall.Signal))
+		case <-moment:
+			return
+		}
+	}
+}

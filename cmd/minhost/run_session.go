@@ -1,0 +1,193 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/client"
+	"github.com/gominimal/minhost/installer/client/hold"
+)
+
+// Bounds of what run waits for. Attach waits for the kernel to move a process, which takes
+// milliseconds, and for the table.
+const (
+	dialTime    = 5 * time.Second
+	planTime    = 20 * time.Second
+	attachTime  = 30 * time.Second
+	releaseTime = 30 * time.Second
+	endTime     = 20 * time.Second
+)
+
+// session is one run: a lease, a child, and the way from one to the other. Its fields are set in
+// order; what is not set was not reached.
+type session struct {
+	env  *environment
+	path string
+	args []string
+
+	signals *signalSource
+	term    *hold.Terminal
+
+	client   *client.Client
+	plan     api.PlanOut
+	planned  bool
+	child    *hold.Child
+	attached bool
+}
+
+func newSession(env *environment, path string, args []string) *session {
+	return &session{env: env, path: path, args: args}
+}
+
+// run plans, starts, follows and ends one box; status is the program's.
+func (s *session) run(ctx context.Context, in api.PlanIn) (status int, err error) {
+	s.signals = newSignalSource()
+	defer s.signals.stop()
+	s.term = hold.OpenTerminal()
+	defer s.term.Close()
+
+	pending, err := s.prepare(ctx, in)
+	if err == nil {
+		for _, sig := range pending {
+			s.forward(sig)
+		}
+		status, err = s.follow(ctx)
+	}
+	inFront := s.term.Take(s.child)
+	s.end(ctx)
+	if inFront && s.child.Status().Signaled() && s.child.Status().Signal() == syscall.SIGINT {
+		s.interrupt()
+	}
+	return status, err
+}
+
+// prepare does everything until the program runs. A signal that ends programs ends it; other
+// signals are for the program and are given back.
+func (s *session) prepare(ctx context.Context, in api.PlanIn) (pending []syscall.Signal, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ready := make(chan error, 1)
+	go func() { ready <- s.start(ctx, in) }()
+	var caught syscall.Signal
+	for {
+		select {
+		case sig := <-s.signals.c:
+			if sig := sig.(syscall.Signal); endsPrograms(sig) {
+				caught = sig
+				cancel()
+			} else {
+				pending = append(pending, sig)
+			}
+		case err := <-ready:
+			switch {
+			case caught != 0 && err == nil: // it runs: the signal is the program's
+				return append(pending, caught), nil
+			case caught != 0:
+				return nil, exitError{code: 128 + int(caught)}
+			}
+			return pending, err
+		}
+	}
+}
+
+// start is prepare's straight way.
+func (s *session) start(ctx context.Context, in api.PlanIn) (err error) {
+	if s.client, err = bounded(ctx, dialTime, func(ctx context.Context) (*client.Client, error) {
+		return client.Dial(ctx, s.env.Socket)
+	}); err != nil {
+		return err
+	}
+	if s.plan, err = bounded(ctx, planTime, func(ctx context.Context) (api.PlanOut, error) {
+		return s.client.Plan(ctx, in)
+	}); err != nil {
+		return err
+	}
+	s.planned = true
+	if err := s.checkPlan(in); err != nil {
+		return err
+	}
+	if s.child, err = hold.Start(ctx, hold.Options{
+		Stdin: fileOf(s.env.Stdin), Stdout: fileOf(s.env.Stdout), Stderr: fileOf(s.env.Stderr),
+	}); err != nil {
+		return err
+	}
+	if err := s.attach(ctx); err != nil {
+		return err
+	}
+	s.term.Give(s.child)
+	return s.release(ctx)
+}
+
+// checkPlan refuses what this runner cannot set up, and says what the host cannot do.
+func (s *session) checkPlan(in api.PlanIn) error {
+	if s.plan.Net.Isolate {
+		return hinted{fmt.Errorf("run: the helper wants a network namespace for %s, which run does not make", s.box()), "minhost status"}
+	}
+	confined := in.Policy.Egress != api.EgressOpen || len(in.Policy.DenySubnets) > 0
+	if confined && s.plan.Enforcement != api.EnforcementPerBox {
+		s.tell("%s is not confined on this host: %s", s.box(), shown(s.plan.EnforcementCause))
+	}
+	return nil
+}
+
+func (s *session) attach(ctx context.Context) error {
+	in := api.AttachIn{Lease: s.plan.Lease}
+	if s.child.Pidfd() == nil {
+		in.PID = s.child.PID() // not reaped before it ends, and not reaped unnoticed: its own
+	}
+	_, err := bounded(ctx, attachTime, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.client.Attach(ctx, in, s.child.Pidfd())
+	})
+	s.attached = err == nil
+	return err
+}
+
+func (s *session) release(ctx context.Context) error {
+	_, err := bounded(ctx, releaseTime, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.child.Release(ctx, hold.Target{
+			Path: s.path, Args: s.args, Env: childEnvironment(os.Environ(), s.plan),
+		})
+	})
+	var refused *hold.ExecError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refused) && refused.Err == syscall.ENOENT:
+		return exitError{statusNotFound, fmt.Errorf("run %s: %w", api.Text(s.args[0]), refused.Err)}
+	case errors.As(err, &refused):
+		return exitError{statusNotExecutable, fmt.Errorf("run %s: %w", api.Text(s.args[0]), refused.Err)}
+	}
+	return err
+}
+
+// box names the box for people.
+func (s *session) box() string {
+	if s.plan.Name != "" {
+		return "box " + api.Text(s.plan.Name)
+	}
+	return "box " + api.Text(s.plan.Lease)
+}
+
+// tell says one line beside the program's own.
+func (s *session) tell(format string, args ...any) {
+	fmt.Fprintf(s.env.Stderr, "minhost: "+format+"\n", args...)
+}
+
+// fileOf gives the descriptor that a child can have; what is none (in tests) is /dev/null.
+func fileOf(v any) *os.File {
+	f, _ := v.(*os.File)
+	return f
+}
+
+func bounded[T any](ctx context.Context, limit time.Duration, call func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return call(ctx)
+}
