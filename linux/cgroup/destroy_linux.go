@@ -1,0 +1,76 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// OccupiedError is Destroy's refusal: what is still in the tree.
+type OccupiedError struct {
+	Path   string
+	Leaves []string // below boxes
+	Pids   []int    // in the whole tree
+}
+
+func (e *OccupiedError) Error() string {
+	return fmt.Sprintf("cgroup %s: still in use: leaves [%s], processes %v",
+		e.Path, strings.Join(e.Leaves, " "), e.Pids)
+}
+
+// Destroy removes boxes, holder and the root when no leaf and no process is in them, else it removes
+// nothing and returns *OccupiedError. A tree that is not there is no error.
+func (t *Tree) Destroy() error {
+	root, err := t.walk()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.close()
+	occupied := &OccupiedError{Path: t.rel}
+	boxes, err := root.sub(boxesName)
+	if err == nil {
+		occupied.Leaves, err = boxes.subs()
+		boxes.close()
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if occupied.Pids, err = pidsBelow(root); err != nil {
+		return err
+	}
+	if len(occupied.Leaves)+len(occupied.Pids) > 0 {
+		return occupied
+	}
+	t.letGo()
+	for _, name := range []string{boxesName, holderName} {
+		if err := t.rmdir(root, name); err != nil {
+			return err
+		}
+	}
+	above := t.top
+	if n := len(t.parts) - 1; n > 0 {
+		up := &Tree{top: t.top, parts: t.parts[:n]}
+		if above, err = up.walk(); err != nil {
+			return err
+		}
+		defer above.close()
+	}
+	return t.rmdir(above, t.parts[len(t.parts)-1])
+}
+
+func (t *Tree) rmdir(parent dir, name string) error {
+	if err := t.gate.Pass("cgroup rmdir " + parent.join(name)); err != nil {
+		return err
+	}
+	err := parent.rmdir(name)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}
