@@ -39,6 +39,10 @@ func (OperatorStep) Required() bool { return true }
 // Probe reads the list, which only root can.
 func (s OperatorStep) Probe(context.Context) (installer.Observation, error) {
 	o := installer.Observation{Private: true, Loses: "only root may start boxes"}
+	if s.UID == 0 {
+		o.State, o.Detail = installer.Satisfied, "root may call the helper always"
+		return o, nil
+	}
 	list, err := operators.Read(s.FS, s.Path)
 	switch {
 	case errors.Is(err, fs.ErrPermission):

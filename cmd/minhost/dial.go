@@ -12,12 +12,13 @@ import (
 // a live self-test and is the slowest, at about a second.
 const callTimeout = 20 * time.Second
 
-// helperClient is what the display verbs ask of the helper; installer/client has it.
+// helperClient is what verbs other than run ask of the helper; installer/client has it.
 type helperClient interface {
 	List(context.Context) (api.ListOut, error)
 	Status(context.Context) (api.StatusOut, error)
 	Verify(context.Context) (api.VerifyOut, error)
 	Explain(context.Context, api.ExplainIn) (api.ExplainOut, error)
+	Repair(context.Context) (api.RepairOut, error)
 	// Watch calls each for every event until each or the connection fails, or the context ends.
 	Watch(ctx context.Context, in api.WatchIn, each func(api.Event) error) error
 	Close() error

@@ -20,6 +20,8 @@ type environment struct {
 	Log *slog.Logger
 	// EUID is the effective user id of the caller.
 	EUID int
+	// For is the account that finalize-install makes an operator; root until a flag says otherwise.
+	For account
 	// Getenv reads one variable of the caller's environment.
 	Getenv func(string) string
 	// LookupUser and LookupUserID ask the account database of the host.

@@ -39,6 +39,10 @@ type fakeHelper struct {
 
 func (f *fakeHelper) List(context.Context) (api.ListOut, error)     { return f.list, f.err }
 func (f *fakeHelper) Status(context.Context) (api.StatusOut, error) { return f.status, f.err }
+func (f *fakeHelper) Repair(context.Context) (api.RepairOut, error) {
+	return api.RepairOut{}, f.err
+}
+
 func (f *fakeHelper) Verify(context.Context) (api.VerifyOut, error) { return f.checks, f.err }
 func (f *fakeHelper) Close() error                                  { f.closed = true; return nil }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"github.com/gominimal/minhost/installer"
 	"github.com/gominimal/minhost/installer/host"
 )
@@ -16,16 +18,20 @@ type platform struct {
 	Socket string
 	// Operators is the file of uids that may call the helper, one a line.
 	Operators string
+	// Program is the root-owned copy that root executes; Lock and Journal are apply's and undo's.
+	Program, Lock, Journal string
 	// Files opens the file system as root sees it.
 	Files func() (host.FS, error)
-	// Steps are the steps of this host in the order of apply.
-	Steps func(context.Context, *environment) ([]installer.Step, error)
-	// Helper serves the helper's API until the context ends.
-	Helper func(context.Context, *environment) error
 	// Plan probes the host: the engine over Steps, without a change and without root.
 	Plan func(context.Context, *environment) (installer.Plan, error)
-	// Supervise runs helper and answerer where no service manager does, until the context ends.
-	Supervise func(context.Context, *environment) error
+	// BootID names this boot.
+	BootID func() (string, error)
+	// Steps are the steps of this host in the order of apply.
+	Steps func(context.Context, *environment, *host.Disk) ([]installer.Step, error)
+	// Roles are the hidden verbs that the service manager calls.
+	Roles func(*environment) []*cobra.Command
+	// EndBoxes ends every live box, for undo --force; as root.
+	EndBoxes func(context.Context, *environment) error
 }
 
 // unsupported is the platform of a system that minhost does not serve: every function fails with
@@ -33,12 +39,13 @@ type platform struct {
 func unsupported(name string) platform {
 	fail := func() error { return fmt.Errorf("minhost does not do this on %s yet", name) }
 	return platform{
-		Name:      name,
-		Files:     func() (host.FS, error) { return nil, fail() },
-		Plan:      func(context.Context, *environment) (installer.Plan, error) { return installer.Plan{}, fail() },
-		Steps:     func(context.Context, *environment) ([]installer.Step, error) { return nil, fail() },
-		Helper:    func(context.Context, *environment) error { return fail() },
-		Supervise: func(context.Context, *environment) error { return fail() },
+		Name:     name,
+		Files:    func() (host.FS, error) { return nil, fail() },
+		Plan:     func(context.Context, *environment) (installer.Plan, error) { return installer.Plan{}, fail() },
+		BootID:   func() (string, error) { return "", fail() },
+		Steps:    func(context.Context, *environment, *host.Disk) ([]installer.Step, error) { return nil, fail() },
+		Roles:    func(*environment) []*cobra.Command { return nil },
+		EndBoxes: func(context.Context, *environment) error { return fail() },
 	}
 }
 

@@ -1,11 +1,25 @@
 package main
 
-import "github.com/gominimal/minhost/linux"
+import (
+	"context"
+
+	"github.com/gominimal/minhost/installer"
+	"github.com/gominimal/minhost/installer/host"
+	"github.com/gominimal/minhost/linux"
+	"github.com/spf13/cobra"
+)
 
 func newPlatform() platform {
 	l := linux.DefaultLayout()
-	p := unsupported("linux")
-	p.Socket, p.Operators = l.Socket, l.Operators
-	p.Files = disk
-	return p
+	return platform{
+		Name: "linux", Socket: l.Socket, Operators: l.Operators, Program: l.Program, Lock: l.Lock, Journal: l.Journal,
+		Files:  disk,
+		Plan:   planHost,
+		BootID: bootID,
+		Steps: func(_ context.Context, env *environment, d *host.Disk) ([]installer.Step, error) {
+			return steps(env, l, d, nil)
+		},
+		Roles:    func(env *environment) []*cobra.Command { return roles(env, l) },
+		EndBoxes: func(ctx context.Context, env *environment) error { return endBoxes(ctx, env) },
+	}
 }

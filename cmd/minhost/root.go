@@ -32,8 +32,11 @@ func newRootCommand(env *environment) *cobra.Command {
 	root.SetFlagErrorFunc(usageError)
 	root.PersistentFlags().StringVar(&env.Socket, "socket", env.Socket, "helper socket")
 	_ = root.PersistentFlags().MarkHidden("socket") // fails only for a flag that does not exist
+	root.AddCommand(env.Platform.Roles(env)...)
 	root.AddCommand(
+		newApplyCommand(env),
 		newExplainCommand(env),
+		newFinalizeCommand(env),
 		newLsCommand(env),
 		newOperatorCommand(env),
 		newRunCommand(env),

@@ -103,6 +103,9 @@ func isProtocol(word string) bool {
 func splitPorts(s string) (to, ports string, have bool) {
 	if inner, behind, ok := strings.Cut(s, "]"); ok && strings.HasPrefix(inner, "[") {
 		length, ports, have := strings.Cut(behind, ":")
+		if length != "" && length[0] != '/' {
+			return s, "", false // no address: what follows the bracket is neither length nor ports
+		}
 		return inner[1:] + length, ports, have
 	}
 	if strings.Count(s, ":") == 1 {

@@ -15,9 +15,11 @@ import (
 // path, any other is searched in PATH, where an empty element is the working directory. The
 // errors have the statuses 126 and 127.
 func findProgram(name, path string) (string, error) {
-	candidates := []string{name}
-	if !strings.Contains(name, "/") {
-		candidates = nil
+	var candidates []string
+	switch {
+	case strings.Contains(name, "/"):
+		candidates = []string{name}
+	case name != "":
 		for _, folder := range filepath.SplitList(path) {
 			if folder == "" {
 				folder = "."

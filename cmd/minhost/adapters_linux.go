@@ -1,0 +1,163 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+
+	"github.com/gominimal/minhost/installer/helper"
+	"github.com/gominimal/minhost/installer/host"
+	"github.com/gominimal/minhost/installer/operators"
+	"github.com/gominimal/minhost/linux"
+	"github.com/gominimal/minhost/linux/cgroup"
+	"github.com/gominimal/minhost/linux/proc"
+	"github.com/gominimal/minhost/resolverd/zonefile"
+)
+
+// operatorGroup is the group whose members are operators.
+const operatorGroup = "minhost"
+
+// treePort is the tree as the helper sees it.
+type treePort struct{ *cgroup.Tree }
+
+func (t treePort) Create(id string) (helper.Leaf, error) { return leafPort(t.Tree.Create(id)) }
+func (t treePort) Open(id string) (helper.Leaf, error)   { return leafPort(t.Tree.Open(id)) }
+
+// leafPort keeps a nil *cgroup.Leaf from becoming a Leaf that is not nil.
+func leafPort(l *cgroup.Leaf, err error) (helper.Leaf, error) {
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// rangePort asks the kernel about leased addresses.
+type rangePort struct{}
+
+func (rangePort) Free(a netip.Addr) error { return linux.AddressFree(a) }
+
+// zonePort writes the zone file: everybody may read it, the answerer is not root.
+type zonePort struct {
+	fs         host.FS
+	path, boot string
+	generation uint64
+}
+
+// Publish implements helper.Names; the helper calls it one at a time.
+func (z *zonePort) Publish(names map[string]netip.Addr) error {
+	z.generation++
+	f := zonefile.File{BootID: z.boot, Generation: z.generation, Names: names}
+	if err := f.Check(); err != nil {
+		return fmt.Errorf("zone: %w", err)
+	}
+	return z.fs.WriteFile(z.path, zonefile.Encode(f), host.Attr{Mode: 0o644})
+}
+
+// processPort opens processes for the helper.
+type processPort struct{}
+
+func (processPort) Open(pid int) (helper.Process, error) { return held(proc.Open(pid)) }
+
+// FromFD duplicates the descriptor: the message that brought it closes its own.
+func (processPort) FromFD(f *os.File) (helper.Process, error) {
+	d, err := duplicate(f)
+	if err != nil {
+		return nil, err
+	}
+	return held(proc.FromPidfd(d))
+}
+
+func held(p *proc.Process, err error) (helper.Process, error) {
+	switch {
+	case errors.Is(err, proc.ErrGone):
+		return nil, fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	case err != nil:
+		return nil, err
+	}
+	return heldProcess{p}, nil
+}
+
+type heldProcess struct{ *proc.Process }
+
+// Alive implements helper.Process; in doubt it is dead.
+func (p heldProcess) Alive() bool {
+	ok, err := p.Process.Alive()
+	return ok && err == nil
+}
+
+func (p heldProcess) Childless() (bool, error) {
+	c, err := p.Children()
+	return len(c) == 0, err
+}
+
+// Fit implements helper.Process: every fact is read from the process that is held.
+func (p heldProcess) Fit(uid uint32, anyUID bool) error {
+	uids, err := p.UIDs()
+	if err != nil {
+		return err
+	}
+	if !anyUID && !uids.All(uid) {
+		return &helper.Unfit{Reason: "uid", Text: fmt.Sprintf("its user ids are not all %d", uid)}
+	}
+	if same, err := p.SamePIDNamespace(); err != nil || !same {
+		return errors.Join(err, unless(same, &helper.Unfit{Reason: "pidns", Text: "it is in another pid namespace"}))
+	}
+	if childless, err := p.Childless(); err != nil || !childless {
+		return errors.Join(err, unless(childless, &helper.Unfit{Reason: "children", Text: "it has children already"}))
+	}
+	holds, err := p.Holdings()
+	if err != nil {
+		return err
+	}
+	if bad := holds.Refused(); len(bad) > 0 {
+		reason := "socket"
+		if bad[0].Kind == proc.IOUring {
+			reason = "io_uring"
+		}
+		return &helper.Unfit{Reason: reason, Text: fmt.Sprintf("it holds %s, which keeps the verdict of where it was made", bad[0])}
+	}
+	return nil
+}
+
+func unless(ok bool, e *helper.Unfit) error {
+	if ok {
+		return nil
+	}
+	return e
+}
+
+// operatorCheck looks an account up at the call, so that nobody has to log in again: the file of
+// operators, the groups at connect, the group file.
+func operatorCheck(files host.FS, path string) func(helper.Peer) (bool, error) {
+	return func(p helper.Peer) (bool, error) {
+		list, err := operators.Read(files, path)
+		if err != nil {
+			return false, err
+		}
+		if list.Has(int(p.UID)) {
+			return true, nil
+		}
+		g, err := user.LookupGroup(operatorGroup)
+		if err != nil {
+			return false, nil // no such group, so nobody is in it
+		}
+		gid, err := strconv.ParseUint(g.Gid, 10, 32)
+		if err != nil {
+			return false, fmt.Errorf("group %s: gid %q", operatorGroup, g.Gid)
+		}
+		if slices.Contains(p.Groups, uint32(gid)) {
+			return true, nil
+		}
+		u, err := user.LookupId(strconv.FormatUint(uint64(p.UID), 10))
+		if err != nil {
+			return false, nil // an account that nobody knows is in no group
+		}
+		groups, err := u.GroupIds()
+		return err == nil && slices.Contains(groups, g.Gid), nil
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/gominimal/minhost/installer"
+	"github.com/gominimal/minhost/installer/host"
+)
+
+// lockWait is how long apply and undo wait for another one to end.
+const lockWait = 10 * time.Second
+
+// account is who shall be an operator.
+type account struct {
+	UID  int
+	Name string
+}
+
+// operator tells for whom the host is prepared: the account of the flag, else who called sudo,
+// doas or pkexec, else the caller.
+func (env *environment) operator(flag string) (account, error) {
+	if flag != "" {
+		uid, err := env.uidOf(flag)
+		return account{uid, env.nameOf(uid)}, err
+	}
+	if env.EUID != 0 {
+		return account{env.EUID, env.nameOf(env.EUID)}, nil
+	}
+	for _, v := range []string{"SUDO_UID", "PKEXEC_UID"} {
+		if uid, err := strconv.Atoi(env.Getenv(v)); err == nil {
+			return account{uid, env.nameOf(uid)}, nil
+		}
+	}
+	if user := env.Getenv("DOAS_USER"); user != "" {
+		uid, err := env.uidOf(user)
+		return account{uid, env.nameOf(uid)}, err
+	}
+	return account{0, "root"}, nil
+}
+
+// withEngine calls f with the engine of this host.
+func (env *environment) withEngine(ctx context.Context, f func(*installer.Engine, *host.Disk) error) error {
+	disk, err := host.OpenDisk("/", nil)
+	if err != nil {
+		return err
+	}
+	defer disk.Close()
+	steps, err := env.Platform.Steps(ctx, env, disk)
+	if err != nil {
+		return err
+	}
+	boot, err := env.Platform.BootID()
+	if err != nil {
+		return fmt.Errorf("boot id: %w", err)
+	}
+	return f(installer.New(steps, host.NewStore(disk, env.Platform.Journal), boot, env.Log), disk)
+}
+
+// planHost is the plan as this user can see it.
+func planHost(ctx context.Context, env *environment) (plan installer.Plan, err error) {
+	err = env.withEngine(ctx, func(e *installer.Engine, _ *host.Disk) error {
+		plan = e.Plan(ctx)
+		return nil
+	})
+	return plan, err
+}
+
+// locked calls f as root, with the lock of apply and undo.
+func (env *environment) locked(ctx context.Context, f func(*installer.Engine, *host.Lock) error) error {
+	return env.withEngine(ctx, func(e *installer.Engine, disk *host.Disk) error {
+		lock, err := host.TakeLock(ctx, disk, env.Platform.Lock, lockWait)
+		if err != nil {
+			return err
+		}
+		return f(e, lock)
+	})
+}
+
+// apply makes the chosen steps; expect, when given, is the digest of the plan that was shown.
+func (env *environment) apply(ctx context.Context, o installer.Options, expect string) (report installer.Report, err error) {
+	err = env.locked(ctx, func(e *installer.Engine, lock *host.Lock) error {
+		defer lock.Release()
+		if expect != "" {
+			if got := e.Plan(ctx).Digest(); got != expect {
+				return hinted{fmt.Errorf("this host, or this program, is no longer as the plan %.12s found it (now %.12s): nothing was changed", expect, got),
+					"minhost finalize-install --show"}
+			}
+		}
+		report, err = e.Apply(ctx, o)
+		return err
+	})
+	return report, err
+}
+
+// undo takes everything back, the lock last.
+func (env *environment) undo(ctx context.Context) error {
+	return env.locked(ctx, func(e *installer.Engine, lock *host.Lock) error {
+		if err := e.Undo(ctx); err != nil {
+			return errors.Join(err, lock.Release())
+		}
+		return lock.Remove()
+	})
+}
+
+// onTerminal tells whether somebody can be asked.
+func (env *environment) onTerminal() bool {
+	f, ok := env.Stdin.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gominimal/minhost/installer/api"
+)
+
+// finalizeUndo takes everything back. It refuses while boxes live, unless forced.
+func (env *environment) finalizeUndo(ctx context.Context, f finalizeFlags) error {
+	if f.show || f.json || f.script {
+		return env.showUndo(f)
+	}
+	if !f.yes && !f.apply {
+		if err := env.confirm("take back everything that finalize-install did?"); err != nil {
+			return err
+		}
+	}
+	if env.EUID != 0 {
+		return env.undoElevated(ctx, f)
+	}
+	live, err := env.liveBoxes(ctx)
+	if err != nil {
+		return err
+	}
+	if len(live) > 0 && !f.force {
+		return hinted{fmt.Errorf("boxes are live: %s", strings.Join(live, ", ")), "end them, or: minhost finalize-install --undo --force"}
+	}
+	if err := env.Platform.EndBoxes(ctx, env); err != nil {
+		return err
+	}
+	if err := env.undo(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintln(env.Stdout, "everything is as it was before finalize-install.")
+	return nil
+}
+
+// liveBoxes names the attached boxes; a helper that does not run has none that it could lose.
+func (env *environment) liveBoxes(ctx context.Context) ([]string, error) {
+	c, err := env.Dial(ctx, env.Socket)
+	if err != nil {
+		return nil, nil
+	}
+	defer c.Close()
+	list, err := c.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var live []string
+	for _, l := range list.Leases {
+		if l.State == api.LeaseStateAttached || l.State == api.LeaseStateAttaching {
+			name := l.Name
+			if name == "" {
+				name = l.Lease
+			}
+			live = append(live, fmt.Sprintf("%s (uid %d, %d processes)", api.Text(name), l.UID, l.Processes))
+		}
+	}
+	return live, nil
+}
+
+// undoElevated runs the installed program as root: it is root's own and nobody else can write it.
+func (env *environment) undoElevated(ctx context.Context, f finalizeFlags) error {
+	script := "exec " + env.Platform.Program + " finalize-install --undo --apply"
+	if f.force {
+		script += " --force"
+	}
+	return env.elevate(ctx, script+"\n")
+}
+
+// showUndo says what undo is made of: the journal is root's.
+func (env *environment) showUndo(f finalizeFlags) error {
+	if f.json {
+		return exitError{statusUsage, errors.New("--undo has no --json: what it takes back is in root's journal")}
+	}
+	const what = "# takes back, last step first, what the journal says was done\n"
+	if f.script {
+		fmt.Fprintf(env.Stdout, "#!/bin/sh\n%sset -eu\nexec %s finalize-install --undo --apply\n", what, env.Platform.Program)
+		return nil
+	}
+	fmt.Fprintf(env.Stdout, "%s%s finalize-install --undo --yes\n", what, env.Platform.Program)
+	return nil
+}

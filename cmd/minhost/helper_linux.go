@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/coreos/go-systemd/v22/daemon"
+	"golang.org/x/sys/unix"
+
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/helper"
+	"github.com/gominimal/minhost/installer/host"
+	"github.com/gominimal/minhost/linux"
+	"github.com/gominimal/minhost/linux/nft"
+)
+
+// bootIDPath names this boot (random(4)).
+const bootIDPath = "/proc/sys/kernel/random/boot_id"
+
+func bootID() (string, error) {
+	b, err := os.ReadFile(bootIDPath)
+	return strings.TrimSpace(string(b)), err
+}
+
+// duplicate copies a descriptor, close-on-exec.
+func duplicate(f *os.File) (*os.File, error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("duplicate descriptor: %w", err)
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
+}
+
+// handedOver is the helper's socket as the service manager made it.
+func handedOver() (*net.UnixListener, error) {
+	listeners, err := activation.Listeners()
+	if err != nil {
+		return nil, fmt.Errorf("helper: %w", err)
+	}
+	for _, l := range listeners {
+		if u, ok := l.(*net.UnixListener); ok {
+			u.SetUnlinkOnClose(false) // the manager's, and its next helper's
+			return u, nil
+		}
+	}
+	return nil, hinted{errors.New("helper: no socket was handed over: it is started by the service manager"), "minhost finalize-install"}
+}
+
+// runHelper is `minhost helper`: replay, then serve until SIGTERM.
+func runHelper(ctx context.Context, env *environment, l linux.Layout) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	socket, err := handedOver()
+	if err != nil {
+		return err
+	}
+	defer socket.Close()
+	boot, err := bootID()
+	if err != nil {
+		return fmt.Errorf("helper: %w", err)
+	}
+	disk, err := host.OpenDisk("/", nil)
+	if err != nil {
+		return err
+	}
+	defer disk.Close()
+	lock, err := host.TakeLock(ctx, disk, l.HelperPID, 5*time.Second)
+	if err != nil {
+		return fmt.Errorf("helper: %w", err)
+	}
+	defer lock.Release()
+	return serveHelper(ctx, env.Log, l, disk, boot, socket)
+}
+
+func serveHelper(ctx context.Context, log *slog.Logger, l linux.Layout, disk *host.Disk, boot string, socket *net.UnixListener) error {
+	manager := serviceManager()
+	ground := linux.Ground{Rel: treeRel(manager), Log: log}
+	tree, err := ground.Tree()
+	if err != nil {
+		return hinted{fmt.Errorf("helper: %w", err), "minhost verify"}
+	}
+	defer tree.Close()
+	if _, err := tree.BoxesID(); err != nil {
+		return hinted{fmt.Errorf("helper: %w", err), "as root: minhost apply"}
+	}
+	store := helper.FileStore{FS: disk, Dir: l.Leases, BootID: boot}
+	if err := store.Prepare(); err != nil {
+		return fmt.Errorf("helper: %w", err)
+	}
+	cfg := helper.Config{
+		Version: programVersion(), BootID: boot, ServiceManager: string(manager.Kind),
+		Tree: treePort{tree}, Names: &zonePort{fs: disk, path: l.Zone, boot: boot}, Range: rangePort{},
+		Processes: processPort{}, Peers: helper.KernelPeers{}, Checker: groundChecker{ground, l.Program}, Store: store,
+		Operators: operatorCheck(disk, l.Operators), Local: linux.Local,
+		Grace: 500 * time.Millisecond, AdoptWithin: 10 * time.Second, RetryAfter: time.Second, Now: time.Now, Log: log,
+	}
+	var h *helper.Helper
+	reader, table, err := openTable(ground, func(r nft.Refused) {
+		h.Refused(helper.Refused{Number: r.Number, Protocol: r.Protocol, To: r.To, Inbound: r.Inbound})
+	})
+	switch {
+	case err != nil:
+		cfg.Unenforceable = api.Text(err.Error())
+		log.Error("no egress verdict on this host", "cause", err)
+	default:
+		defer table.Close()
+		defer reader.Close()
+		cfg.Table, cfg.Refusals = table, reader
+	}
+	h = helper.New(cfg)
+	defer h.Close()
+	if err := h.Replay(ctx); err != nil {
+		return fmt.Errorf("helper: replay: %w", err)
+	}
+	if reader != nil {
+		go reader.Run(ctx)
+		go h.WatchTable(ctx)
+	}
+	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
+		log.Warn("readiness", "cause", err)
+	}
+	return h.Serve(ctx, socket)
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/spf13/cobra"
+
+	"github.com/gominimal/minhost/installer"
+	"github.com/gominimal/minhost/linux"
+	"github.com/gominimal/minhost/linux/selftest"
+	"github.com/gominimal/minhost/linux/standalone"
+	"github.com/gominimal/minhost/resolverd"
+)
+
+// Verbs that only minhost itself and the service manager call.
+const (
+	selfTestVerb = "selftest-child"
+	listenVerb   = "exec-listen"
+)
+
+// roles are the hidden verbs of a Linux host.
+func roles(env *environment, l linux.Layout) []*cobra.Command {
+	role := func(use, short string, run func(context.Context) error) *cobra.Command {
+		return &cobra.Command{Use: use, Short: short, Hidden: true, Args: usage(cobra.NoArgs),
+			RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context()) }}
+	}
+	raw := func(use string, run func([]string) error) *cobra.Command {
+		return &cobra.Command{Use: use, Hidden: true, DisableFlagParsing: true,
+			RunE: func(_ *cobra.Command, args []string) error { return run(args) }}
+	}
+	supervise := role("supervise", "Run helper and answerer, and start them again when they die", nil)
+	readyFD := supervise.Flags().Int("ready-fd", 0, "descriptor that is told when both are ready")
+	holder := supervise.Flags().String("holder", "", "cgroup folder to enter")
+	supervise.RunE = func(cmd *cobra.Command, _ []string) error {
+		c := standaloneConfig(l)
+		c.Holder = *holder
+		return standalone.Supervise(cmd.Context(), c, *readyFD)
+	}
+	return []*cobra.Command{
+		role("helper", "Serve the API (started by the service manager)", func(ctx context.Context) error { return runHelper(ctx, env, l) }),
+		role("resolverd", "Answer the zone (started by the service manager)", func(ctx context.Context) error { return runResolverd(ctx, env, l) }),
+		role("hold", "Make tree, belt and table, then hold the tree (started by the service manager)", func(ctx context.Context) error { return runHold(ctx, env, l) }),
+		supervise,
+		raw(listenVerb, standalone.ExecListen),
+		raw(selfTestVerb, func(args []string) error { return exitWith(selftest.Child(args, os.Stdout, os.Stderr)) }),
+	}
+}
+
+// exitWith makes an exit status of a role's own.
+func exitWith(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return exitError{code: code}
+}
+
+// runResolverd is `minhost resolverd`: the answerer, unprivileged.
+func runResolverd(ctx context.Context, env *environment, l linux.Layout) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	boot, err := bootID()
+	if err != nil {
+		return fmt.Errorf("resolverd: %w", err)
+	}
+	return resolverd.Run(ctx, resolverd.Config{
+		Port: resolverd.DefaultPort, BoxPort: resolverd.DefaultBoxPort, Files: resolverd.Inherited(),
+		ZoneFile: l.Zone, BootID: boot, Log: env.Log,
+	})
+}
+
+// runHold is `minhost hold`, the main process of the tree unit: it enters holder/ (a unit's own
+// cgroup may have no process beside sub-cgroups), applies the boot steps of the tree, and sleeps.
+func runHold(ctx context.Context, env *environment, l linux.Layout) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	ground := linux.Ground{Rel: treeRel(serviceManager()), Log: env.Log}
+	tree, err := ground.Tree()
+	if err != nil {
+		return fmt.Errorf("hold: %w", err)
+	}
+	defer tree.Close()
+	if err := errors.Join(tree.Ensure(), tree.EnterHolder(os.Getpid())); err != nil {
+		return fmt.Errorf("hold: %w", err)
+	}
+	for _, s := range []installer.Step{linux.BeltStep{Ground: ground}, linux.TableStep{Ground: ground, Repair: env.repairTable}} {
+		o, err := s.Probe(ctx)
+		if err == nil && o.State != installer.Satisfied {
+			err = s.Apply(ctx, &installer.Record{Step: s.ID()})
+		}
+		if err != nil {
+			return fmt.Errorf("hold: %s: %w", s.ID(), err)
+		}
+	}
+	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
+		env.Log.Warn("readiness", "cause", err)
+	}
+	<-ctx.Done()
+	return nil
+}

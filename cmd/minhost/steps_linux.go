@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/gominimal/minhost/installer"
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/host"
+	"github.com/gominimal/minhost/installer/host/filestep"
+	"github.com/gominimal/minhost/linux"
+	"github.com/gominimal/minhost/linux/standalone"
+	"github.com/gominimal/minhost/linux/systemd"
+	"github.com/gominimal/minhost/resolverd/probe"
+)
+
+func serviceManager() systemd.Manager { return systemd.Detect(systemd.HostEnv()) }
+
+// treeRel is the tree's place below the cgroup2 mount: a unit's own cgroup, or one of ours.
+func treeRel(m systemd.Manager) string {
+	if m.Kind == systemd.Systemd {
+		return "system.slice/" + systemd.TreeService
+	}
+	return "minhost"
+}
+
+// steps are the steps of this host in the order of apply. Belt before table: undone in the reverse
+// order, so that no rule approves without a belt that asks for it.
+func steps(env *environment, l linux.Layout, disk *host.Disk, gate host.Gate) ([]installer.Step, error) {
+	manager := serviceManager()
+	ground := linux.Ground{Rel: treeRel(manager), Gate: gate, Log: env.Log}
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		return nil, fmt.Errorf("read this program: %w", err)
+	}
+	all := []installer.Step{
+		filestep.New(disk, filestep.Spec{
+			ID: "program", Describe: "copy this program to " + l.Program + " (root-owned: root runs nothing that others can write)",
+			Loses: "nothing of minhost runs as root", Path: l.Program, Content: self, Attr: host.Attr{Mode: 0o755},
+			Ours: isProgram, KeepNothing: true,
+		}),
+		linux.OperatorStep{FS: disk, Path: l.Operators, UID: env.For.UID, Name: env.For.Name},
+		linux.RangeStep{},
+	}
+	boot := []installer.Step{
+		linux.TreeStep{Ground: ground},
+		linux.BeltStep{Ground: ground},
+		linux.TableStep{Ground: ground, Repair: env.repairTable},
+	}
+	services, err := serviceSteps(env, l, disk, gate, manager)
+	if err != nil {
+		return nil, err
+	}
+	if manager.Kind == systemd.Systemd { // the tree is a unit's: the units come first
+		return append(append(append(all, services[0]), boot...), services[1:]...), nil
+	}
+	return append(append(all, boot...), services...), nil
+}
+
+// serviceSteps keep helper and answerer running, and bring them back at boot where something can.
+func serviceSteps(env *environment, l linux.Layout, disk *host.Disk, gate host.Gate, m systemd.Manager) ([]installer.Step, error) {
+	ask := func(ctx context.Context) error { return env.askHelper(ctx) }
+	if m.Kind == systemd.Systemd {
+		units, err := systemd.Units(systemd.DefaultParams(l.Program, l.Socket))
+		if err != nil {
+			return nil, err
+		}
+		ctl := systemd.Systemctl{Run: host.Exec{Gate: gate}, Path: systemd.FindSystemctl(systemd.HostEnv())}
+		return []installer.Step{
+			&systemd.UnitsStep{Units: units, FS: disk, Manager: m, Systemctl: ctl},
+			namesStep(gate),
+		}, nil
+	}
+	return []installer.Step{
+		&standalone.ServicesStep{Config: standaloneConfig(l), Gate: gate, Helper: ask, Answerer: askAnswerer},
+		&standalone.BootStep{Reason: m.Reason},
+		namesStep(gate),
+	}, nil
+}
+
+func standaloneConfig(l linux.Layout) standalone.Config {
+	c := standalone.DefaultConfig(l.Program, l.Run, l.Socket, l.SuperPID, l.Log)
+	if t, err := (linux.Ground{Rel: "minhost"}).Tree(); err == nil {
+		c.Holder = t.Path() + "/holder"
+		t.Close()
+	}
+	return c
+}
+
+// isProgram tells an older minhost from a stranger's file of the same name.
+func isProgram(content []byte) bool { return containsModule(content) }
+
+func askAnswerer(ctx context.Context) error {
+	_, err := probe.Check(ctx, "127.0.0.1:15353")
+	return err
+}
+
+func (env *environment) askHelper(ctx context.Context) error {
+	c, err := env.Dial(ctx, env.Socket)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = c.Status(ctx)
+	return err
+}
+
+// repairTable lets a running helper write the table: it is the only writer while it runs.
+func (env *environment) repairTable(ctx context.Context) (running bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	c, err := env.Dial(ctx, env.Socket)
+	if err != nil {
+		return false, nil
+	}
+	defer c.Close()
+	_, err = c.Repair(ctx)
+	var refused api.Error
+	if err != nil && !errors.As(err, &refused) {
+		return false, nil // a socket without a helper behind it
+	}
+	return true, err
+}
