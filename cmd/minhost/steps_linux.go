@@ -75,7 +75,8 @@ func serviceSteps(env *environment, l linux.Layout, disk *host.Disk, gate host.G
 		}, nil
 	}
 	return []installer.Step{
-		&standalone.ServicesStep{Config: standaloneConfig(l), Gate: gate, Helper: ask, Answerer: askAnswerer},
+		&standalone.ServicesStep{Config: standaloneConfig(l), Gate: gate, Helper: ask, Answerer: askAnswerer,
+			Clean: func() error { return cleanRun(l, disk) }},
 		&standalone.BootStep{Reason: m.Reason},
 		namesStep(gate),
 	}, nil

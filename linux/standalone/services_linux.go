@@ -24,7 +24,9 @@ type ServicesStep struct {
 	Config Config
 	// Helper and Answerer ask the running services something; nil means they answer.
 	Helper, Answerer func(context.Context) error
-	Gate             host.Gate
+	// Clean removes what the services themselves wrote, once they have ended; nil means nothing.
+	Clean func() error
+	Gate  host.Gate
 }
 
 func (s *ServicesStep) ID() installer.ID             { return ServicesID }
@@ -155,6 +157,9 @@ func (s *ServicesStep) Undo(ctx context.Context, _ installer.Record) error {
 		return err
 	}
 	var errs []error
+	if s.Clean != nil {
+		errs = append(errs, s.Clean())
+	}
 	for _, path := range []string{s.Config.Log, s.Config.Log + ".1", s.Config.Lock, s.Config.Run} {
 		if err := s.Gate.Pass("remove " + path); err != nil {
 			return err
