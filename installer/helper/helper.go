@@ -62,6 +62,7 @@ type Helper struct {
 	publishing sync.Mutex
 	// repairing keeps one comparison of the table at a time.
 	repairing sync.Mutex
+	verifying sync.Mutex
 	// life ends with Close: watchers, retries and reapers hang on it.
 	life context.Context
 	stop context.CancelFunc

@@ -71,11 +71,11 @@ func (s *server) serve(ctx context.Context, uc *net.UnixConn) {
 		return
 	}
 	defer s.leave(peer.UID)
-	s.loop(c)
+	s.loop(ctx, c)
 }
 
 // loop reads until the end and works the calls one after the other, as varlink wants.
-func (s *server) loop(c *conn) {
+func (s *server) loop(ctx context.Context, c *conn) {
 	waiting := make(chan message, maxWaiting)
 	worked := make(chan struct{})
 	go func() {
@@ -104,7 +104,9 @@ func (s *server) loop(c *conn) {
 	c.cancel() // the call that runs sees the end of its connection
 	close(waiting)
 	<-worked
-	s.h.closed(c)
+	if ctx.Err() == nil {
+		s.h.closed(c)
+	} // else the helper ends, not the peer: its boxes go on, and the next helper waits for Adopt
 }
 
 // work handles one message. A connection whose context has ended gets no new call done.

@@ -85,7 +85,7 @@ func (a Attempt) String() string {
 	case Failed:
 		return "could not be tried: " + a.Error
 	case Silent, Refused, Connected:
-		return fmt.Sprintf("%s in %v", a.Outcome, a.Took.Round(10*time.Microsecond))
+		return fmt.Sprintf("%s in %d us", a.Outcome, a.Took.Microseconds())
 	}
 	return string(a.Outcome)
 }

@@ -18,7 +18,7 @@ func TestResult(t *testing.T) {
 		byTable bool
 		words   string
 	}{
-		{in(Connected, Refused, Connected), None, true, "unknown box refused in 0s by the table"},
+		{in(Connected, Refused, Connected), None, true, "unknown box refused in 0 us by the table"},
 		{in(Connected, Silent, Connected), None, false, "dropped by the belt"},
 		{in(Connected, Connected, Connected), Leaf, false, "egress control is not effective"},
 		{in(Connected, Failed, Connected), Leaf, false, "could not be tried"},
