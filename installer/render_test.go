@@ -49,7 +49,7 @@ func samplePlan() installer.Plan {
 				{Path: "/etc/empty", Mode: 0o600, Content: []byte{}}}}),
 		row("operators", "let uid 1000 call the helper", installer.Persistent, true, installer.Observation{
 			State: installer.Unknown, Private: true, Next: "sudo minhost finalize-install --show"}),
-		row("range", "have 254 loopback addresses", installer.Boot, true, installer.Observation{State: installer.Satisfied}),
+		row("range", "have 254 loopback addresses\x1b[2J", installer.Boot, true, installer.Observation{State: installer.Satisfied}),
 		row("table", "load the table", installer.Boot, true, installer.Observation{
 			State: installer.Foreign, Detail: "a table \x1b[31mof somebody else", Next: "nft list table inet minhost"}),
 		row("names", "resolve names natively", installer.Boot, false, installer.Observation{

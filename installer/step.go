@@ -9,7 +9,6 @@
 package installer
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -138,10 +137,6 @@ func (r *Record) Note(made any) error {
 	b, err := json.Marshal(made)
 	if err != nil {
 		return err
-	}
-	var have bytes.Buffer // the journal is indented
-	if json.Compact(&have, r.Made) == nil && bytes.Equal(have.Bytes(), b) {
-		return nil
 	}
 	r.Made = b
 	return r.store()
