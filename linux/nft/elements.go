@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -22,13 +23,24 @@ func fixedElements(c Config) []setElement {
 	return out
 }
 
+// policyValue is what the map of policies has for a leaf.
+func policyValue(id uint32) string { return fMark(policyKnown) + fMark(id) }
+
+// policyID reads it.
+func policyID(value string) (id uint32, ok bool) {
+	if len(value) != 8 {
+		return 0, false
+	}
+	return binary.NativeEndian.Uint32([]byte(value[4:])), true
+}
+
 // leafElements are those of one box, whatever its rules.
 func leafElements(m Marks, v lease.Verdict, policy uint32) []setElement {
 	leaf, n := fCgroup(v.Leaf), uint32(v.Number)
 	in, started := m.admitted(v.Number), m.started(v.Number)
 	sent, sentHost := m.Lease|n, m.Lease|m.Host|n
 	out := []setElement{
-		{setPolicy, Element{Key: leaf, Data: fMark(policy)}},
+		{setPolicy, Element{Key: leaf, Data: policyValue(policy)}},
 		{setLease, Element{Key: leaf, Data: fMark(m.Belt | sent)}},
 		{setLeaseHost, Element{Key: leaf, Data: fMark(m.Belt | sentHost)}},
 		{setCtLease, Element{Key: leaf, Data: fMark(in)}},

@@ -2,7 +2,6 @@ package nft
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -26,20 +25,16 @@ func (t *Table) Compare(ctx context.Context, all []lease.Verdict) ([]string, err
 // withKernelIDs returns the elements that the verdicts need under the ids that the kernel has for
 // their leaves. Leaves that it does not know get ids that it does not use.
 func (t *Table) withKernelIDs(all []lease.Verdict, have listed) (elements []setElement, lines []string) {
-	ids, free := map[string]uint32{}, uint32(0)
-	for _, e := range have.elements[setPolicy] {
-		if len(e.Data) == 4 {
-			id := binary.NativeEndian.Uint32([]byte(e.Data))
-			ids[e.Key] = id
-			free = max(free, id)
-		}
+	ids, free := have.policies(), uint32(0)
+	for _, id := range ids {
+		free = max(free, id)
 	}
 	policies := map[uint32]string{}
 	fresh := map[string]uint32{}
 	for _, v := range all {
 		c := compile(v.Policy)
 		key := c.key()
-		id, ok := ids[fCgroup(v.Leaf)]
+		id, ok := ids[v.Leaf]
 		if !ok {
 			lines = append(lines, fmt.Sprintf("leaf %d of lease %d is not in the table: it is refused everything", v.Leaf, v.Number))
 			if fresh[key] == 0 {

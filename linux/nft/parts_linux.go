@@ -57,9 +57,21 @@ func (b builder) inBoxes() []expr.Any {
 // leaf loads the id of the socket's leaf.
 func (b builder) leaf(reg uint32) expr.Any { return cgroup(b.Level+1, reg) }
 
-// policy loads the policy id of the socket's leaf into r0; unknown leaves do not match.
+// rPolicy is where a key begins whose first part is the policy id.
+const rPolicy = r0 + 1
+
+// policy loads the policy id of the socket's leaf into rPolicy; unknown leaves do not match. The map's
+// value is two words, and the second, the id, lands on a register that was loaded with the packet's
+// mark before: nft 1.0.6 (Debian 12) aborts when it lists a key that begins with a map's value, so it
+// is shown the mark in its place. Nothing else reads that load.
 func (b builder) policy() []expr.Any {
-	return []expr.Any{b.leaf(rTmp), lookupMap(setPolicy, rTmp, r0)}
+	return []expr.Any{b.leaf(rTmp), meta(expr.MetaKeyMARK, rPolicy), lookupMap(setPolicy, rTmp, r0)}
+}
+
+// known matches leaves that have a policy. The comparison is always true; it makes the condition
+// visible in nft's listing.
+func (b builder) known() []expr.Any {
+	return []expr.Any{b.leaf(rTmp), lookupMap(setPolicy, rTmp, r0), eq(r0, u32(policyKnown))}
 }
 
 func lookup(set string, reg uint32) expr.Any {

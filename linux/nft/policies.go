@@ -44,14 +44,33 @@ func (s state) without(leaf uint64) state {
 	return s
 }
 
-// of returns the state that holds exactly these verdicts, with ids from 1 in their order.
-func (s state) of(all []lease.Verdict) state {
-	n := newState(s.marks)
-	for _, v := range all {
-		n.set(v)
+// adopt fills an empty state with verdicts. A policy keeps the id that the kernel has for a leaf
+// with it, so that a process that starts anew writes nothing over what is right already.
+func (s *state) adopt(all []lease.Verdict, kernel map[uint64]uint32) {
+	taken := map[uint32]bool{}
+	for _, id := range kernel {
+		s.last = max(s.last, id) // new ids are not the kernel's
 	}
-	n.forget()
-	return n
+	for _, v := range all {
+		key := compile(v.Policy).key()
+		id, ok := kernel[v.Leaf]
+		if _, has := s.ids[key]; !has && ok && id != 0 && !taken[id] {
+			s.ids[key] = id
+			taken[id] = true
+		}
+	}
+	for _, v := range all {
+		s.set(v)
+	}
+}
+
+// verdicts of all leaves, by leaf.
+func (s state) verdicts() []lease.Verdict {
+	var out []lease.Verdict
+	for _, leaf := range slices.Sorted(maps.Keys(s.leaves)) {
+		out = append(out, s.leaves[leaf].verdict)
+	}
+	return out
 }
 
 func (s *state) set(v lease.Verdict) {

@@ -74,6 +74,17 @@ type listed struct {
 	elements map[string][]Element
 }
 
+// policies is the map of policies: id by leaf.
+func (l listed) policies() map[uint64]uint32 {
+	out := map[uint64]uint32{}
+	for _, e := range l.elements[setPolicy] {
+		if id, ok := policyID(e.Data); ok && len(e.Key) == 8 {
+			out[binary.NativeEndian.Uint64([]byte(e.Key))] = id
+		}
+	}
+	return out
+}
+
 // list reads the table. Elements are read of sets that are not dynamic and only when asked for.
 func (c *conn) list(ctx context.Context, elements bool) (listed, error) {
 	l := listed{chains: map[string]string{}, hooked: map[string]bool{}, rules: map[string][]string{},
@@ -211,7 +222,7 @@ func readSet(data []byte) (Set, error) {
 		case unix.NFTA_SET_KEY_LEN:
 			keyLen = num(v)
 		case unix.NFTA_SET_DATA_TYPE:
-			s.Data, value.magic = &value, num(v)
+			value.magic = num(v)
 		case unix.NFTA_SET_DATA_LEN:
 			value.bytes = num(v)
 		case unix.NFTA_SET_TIMEOUT:
@@ -220,6 +231,9 @@ func readSet(data []byte) (Set, error) {
 		return nil
 	})
 	s.Key = []kind{{bytes: keyLen, magic: key}}
+	if value.bytes != 0 {
+		s.Data = []kind{value}
+	}
 	return s, err
 }
 

@@ -44,7 +44,7 @@ func renderExpr(e expr.Any) string {
 		return fmt.Sprintf("%s = socket %s", reg(e.Register), map[expr.SocketKey]string{
 			expr.SocketKeyMark: "mark", expr.SocketKeyTransparent: "transparent"}[e.Key])
 	case *expr.Cmp:
-		return fmt.Sprintf("%s %s 0x%x", reg(e.Register), map[expr.CmpOp]string{expr.CmpOpEq: "==", expr.CmpOpNeq: "!="}[e.Op], e.Data)
+		return fmt.Sprintf("%s %s 0x%x", reg(e.Register), map[expr.CmpOp]string{expr.CmpOpEq: "==", expr.CmpOpNeq: "!=", expr.CmpOpGte: ">="}[e.Op], e.Data)
 	case *expr.Bitwise:
 		return fmt.Sprintf("%s = %s & 0x%x ^ 0x%x", reg(e.DestRegister), reg(e.SourceRegister), e.Mask, e.Xor)
 	case *expr.Lookup:

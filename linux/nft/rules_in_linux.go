@@ -29,7 +29,8 @@ func (b builder) fromBox() []Rule {
 		rule(b.inBoxes(), goTo("refuse_in")),
 		rule(markHas(b.Marks.Host), accept()),
 		// A socket that is in no box: a host service that no rule admits.
-		rule([]expr.Any{&expr.Socket{Key: expr.SocketKeyMark, Register: rTmp}}, goTo("refuse_in")),
+		rule([]expr.Any{&expr.Socket{Key: expr.SocketKeyMark, Register: rTmp},
+			&expr.Cmp{Op: expr.CmpOpGte, Register: rTmp, Data: u32(0)}}, goTo("refuse_in")),
 		// A TIME_WAIT socket with the box's own address at both ends: its own earlier connection.
 		rule([]expr.Any{&expr.Socket{Key: expr.SocketKeyTransparent, Register: rTmp}, eq(rTmp, []byte{0})}, ipv4(),
 			b.ourMark(r0), []expr.Any{saddr4(r0 + 1), daddr4(r0 + 2), lookup(setSelfAddr, r0)}, goTo("ok_in")),
@@ -58,7 +59,7 @@ func (b builder) toBox() []Rule {
 		rule([]expr.Any{b.leaf(r0), lookup(setInNone, r0)}, goTo("refuse_to")),
 		rule(b.declared(), goTo("note")),
 		// From this host, and only to a leaf that is known.
-		rule(onLo(expr.MetaKeyIIF), b.policy(), goTo("note")),
+		rule(onLo(expr.MetaKeyIIF), b.known(), goTo("note")),
 		// Other sockets of the host may have joined the group: no answer, and no bit for the belt.
 		rule(daddrIs(addrMulticast), accept()),
 		rule(daddrIs(addrBroadcast), accept()),

@@ -19,9 +19,9 @@ func (b builder) natBox() []Rule {
 	return []Rule{
 		rule([]expr.Any{b.leaf(r0), lookup(setOpen, r0)}, accept()),
 		rule(ipv4(), []expr.Any{b.leaf(r0), daddr4(r0 + 2), lookup(setAddress, r0)}, accept()),
-		rule(ipv4(), b.policy(), []expr.Any{daddr4(r0 + 1), loadProto(r0 + 2), lookup(setDNS4, r0)}, accept()),
-		rule(ipv6(), b.policy(), []expr.Any{daddr6(r0 + 1), loadProto(r0 + 5), lookup(setDNS6, r0)}, accept()),
-		rule(b.policy(), []expr.Any{
+		rule(ipv4(), b.policy(), []expr.Any{daddr4(rPolicy + 1), loadProto(rPolicy + 2), lookup(setDNS4, rPolicy)}, accept()),
+		rule(ipv6(), b.policy(), []expr.Any{daddr6(rPolicy + 1), loadProto(rPolicy + 5), lookup(setDNS6, rPolicy)}, accept()),
+		rule(b.known(), []expr.Any{
 			&expr.Immediate{Register: r0, Data: []byte{byte(b.BoxView >> 8), byte(b.BoxView)}},
 			&expr.Redir{RegisterProtoMin: r0, RegisterProtoMax: r0, Flags: unix.NF_NAT_RANGE_PROTO_SPECIFIED},
 		}),
@@ -41,7 +41,7 @@ func (b builder) out() []Rule {
 // are one rule: a miss must not fall through to a rule that approves.
 func (b builder) boxOut() []Rule {
 	return []Rule{
-		rule(b.policy(), goTo("box_known")),
+		rule(b.known(), goTo("box_known")),
 		rule(goTo("refuse")),
 	}
 }
@@ -59,10 +59,10 @@ func (b builder) boxKnown() []Rule {
 			SrcRegKey: r0, SetName: setFlows, Operation: unix.NFT_DYNSET_OP_ADD,
 			Exprs: []expr.Any{&expr.Connlimit{Count: b.Flows, Flags: expr.NFT_CONNLIMIT_F_INV}}}}, goTo("refuse")),
 		// Denied by where it was sent and by where other tables' NAT sends it now.
-		rule(ipv4(), b.policy(), []expr.Any{daddr4(r0 + 1), lookup(setDeny4, r0)}, goTo("refuse")),
-		rule(ipv6(), b.policy(), []expr.Any{daddr6(r0 + 1), lookup(setDeny6, r0)}, goTo("refuse")),
-		rule(ctDirection(dirOriginal), b.policy(), []expr.Any{ct(unix.NFT_CT_DST_IP, r0+1), lookup(setDeny4, r0)}, goTo("refuse")),
-		rule(ctDirection(dirOriginal), b.policy(), []expr.Any{ct(unix.NFT_CT_DST_IP6, r0+1), lookup(setDeny6, r0)}, goTo("refuse")),
+		rule(ipv4(), b.policy(), []expr.Any{daddr4(rPolicy + 1), lookup(setDeny4, rPolicy)}, goTo("refuse")),
+		rule(ipv6(), b.policy(), []expr.Any{daddr6(rPolicy + 1), lookup(setDeny6, rPolicy)}, goTo("refuse")),
+		rule(ctDirection(dirOriginal), b.policy(), []expr.Any{ct(unix.NFT_CT_DST_IP, rPolicy+1), lookup(setDeny4, rPolicy)}, goTo("refuse")),
+		rule(ctDirection(dirOriginal), b.policy(), []expr.Any{ct(unix.NFT_CT_DST_IP6, rPolicy+1), lookup(setDeny6, rPolicy)}, goTo("refuse")),
 		rule([]expr.Any{b.leaf(r0), lookup(setOpen, r0)}, goTo("approve")),
 	}
 	// These reach everybody's sockets.
@@ -103,8 +103,8 @@ func (b builder) allow(to destination) []Rule {
 	addr4, port4 := to(false)
 	addr6, port6 := to(true)
 	return []Rule{
-		rule(ipv4(), b.policy(), []expr.Any{addr4(r0 + 1), loadProto(r0 + 2), port4(r0 + 3), lookup(setAllow4, r0)}, goTo("approve")),
-		rule(ipv6(), b.policy(), []expr.Any{addr6(r0 + 1), loadProto(r0 + 5), port6(r0 + 6), lookup(setAllow6, r0)}, goTo("approve")),
+		rule(ipv4(), b.policy(), []expr.Any{addr4(rPolicy + 1), loadProto(rPolicy + 2), port4(rPolicy + 3), lookup(setAllow4, rPolicy)}, goTo("approve")),
+		rule(ipv6(), b.policy(), []expr.Any{addr6(rPolicy + 1), loadProto(rPolicy + 5), port6(rPolicy + 6), lookup(setAllow6, rPolicy)}, goTo("approve")),
 		rule(goTo("box_local")),
 	}
 }

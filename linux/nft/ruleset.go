@@ -10,6 +10,9 @@ import (
 // tableName is the table's name; its family is inet.
 const tableName = "minhost"
 
+// policyKnown is the first word of every value of the map of policies, before the id.
+const policyKnown = 1
+
 // kind is the type of one field of a set's key or data. Concatenated fields are padded to four bytes.
 type kind struct {
 	name  string
@@ -33,7 +36,7 @@ func (k kind) padded() uint32 { return (k.bytes + 3) &^ 3 }
 type Set struct {
 	Name     string
 	Key      []kind
-	Data     *kind // of a map
+	Data     []kind // of a map
 	Interval bool
 	// Dynamic sets are filled by packets: their elements are not part of the wanted state.
 	Dynamic bool
@@ -55,17 +58,21 @@ type setElement struct {
 }
 
 func (s Set) keyLen() uint32 {
-	var n uint32
-	for _, k := range s.Key {
+	return lengthOf(s.Key)
+}
+
+// keyMagic concatenates the types as the nft program does: six bits each.
+func (s Set) keyMagic() uint32 { return magicOf(s.Key) }
+
+func lengthOf(kinds []kind) (n uint32) {
+	for _, k := range kinds {
 		n += k.padded()
 	}
 	return n
 }
 
-// keyMagic concatenates the types as the nft program does: six bits each.
-func (s Set) keyMagic() uint32 {
-	var m uint32
-	for _, k := range s.Key {
+func magicOf(kinds []kind) (m uint32) {
+	for _, k := range kinds {
 		m = m<<6 | k.magic
 	}
 	return m
@@ -81,7 +88,7 @@ func (s Set) definition() string {
 	}
 	fmt.Fprintf(&b, "%s type %#x key %d", s.Name, s.keyMagic(), s.keyLen())
 	if s.Data != nil {
-		fmt.Fprintf(&b, " : type %#x len %d", s.Data.magic, s.Data.bytes)
+		fmt.Fprintf(&b, " : type %#x len %d", magicOf(s.Data), lengthOf(s.Data))
 	}
 	if s.Interval {
 		b.WriteString(" interval")
@@ -97,7 +104,8 @@ func (s Set) definition() string {
 
 // Fields of keys.
 
-func fMark(v uint32) string   { return string(binary.NativeEndian.AppendUint32(nil, v)) }
+func fMark(v uint32) string { return string(binary.NativeEndian.AppendUint32(nil, v)) }
+
 func fCgroup(v uint64) string { return string(binary.NativeEndian.AppendUint64(nil, v)) }
 func fAddr(a netip.Addr) string {
 	return string(a.AsSlice())
@@ -107,7 +115,7 @@ func fService(v uint16) string { return string([]byte{byte(v >> 8), byte(v), 0, 
 
 // setNames in the order in which they are written; each is used by a rule.
 const (
-	setPolicy    = "policy"    // leaf : policy id; a leaf that is not in it is refused everything
+	setPolicy    = "policyof"  // leaf : 1 . policy id; a leaf that is not in it is refused everything
 	setLease     = "lease"     // leaf : packet mark of what it sends to a local address
 	setLeaseHost = "leasehost" // leaf : the same, its rules admit the destination
 	setCtLease   = "ctlease"   // leaf : conntrack mark of flows admitted to it
@@ -134,13 +142,13 @@ const (
 
 // emptySets describes every set without elements.
 func emptySets() []Set {
-	mark := kMark
+	mark := []kind{kMark}
 	return []Set{
-		{Name: setPolicy, Key: []kind{kCgroup}, Data: &mark},
-		{Name: setLease, Key: []kind{kCgroup}, Data: &mark},
-		{Name: setLeaseHost, Key: []kind{kCgroup}, Data: &mark},
-		{Name: setCtLease, Key: []kind{kCgroup}, Data: &mark},
-		{Name: setCtOut, Key: []kind{kCgroup}, Data: &mark},
+		{Name: setPolicy, Key: []kind{kCgroup}, Data: []kind{kMark, kMark}},
+		{Name: setLease, Key: []kind{kCgroup}, Data: mark},
+		{Name: setLeaseHost, Key: []kind{kCgroup}, Data: mark},
+		{Name: setCtLease, Key: []kind{kCgroup}, Data: mark},
+		{Name: setCtOut, Key: []kind{kCgroup}, Data: mark},
 		{Name: setSelf, Key: []kind{kCgroup, kMark}},
 		{Name: setSelfMark, Key: []kind{kCgroup, kMark}},
 		{Name: setOwn, Key: []kind{kCgroup, kMark}},

@@ -84,7 +84,7 @@ func (t *Table) Delete(ctx context.Context, v lease.Verdict) error {
 // move goes to a state that differs in one leaf.
 func (t *Table) move(ctx context.Context, next state, leaf uint64) error {
 	if !t.synced {
-		return t.refill(ctx, next)
+		return t.refill(ctx, next.verdicts())
 	}
 	del, add := change(t.state, next, leaf)
 	var b batch
@@ -104,7 +104,7 @@ func (t *Table) move(ctx context.Context, next state, leaf uint64) error {
 		return nil
 	}
 	t.log.Warn("table is not as it was left, refilling", "leaf", leaf, "error", err)
-	return t.refill(ctx, next)
+	return t.refill(ctx, next.verdicts())
 }
 
 // holds reads back whether the kernel has the leaf under the policy of this state, or not at all when
@@ -118,128 +118,57 @@ func (t *Table) holds(ctx context.Context, s state, leaf uint64) bool {
 	if !wanted {
 		return !present
 	}
-	return present && e.Data == fMark(s.ids[entry.key])
+	return present && e.Data == policyValue(s.ids[entry.key])
 }
 
 // Refill makes table, chains and sets hold exactly these verdicts, whatever was there under our
 // name, and reads all of it back. Rules and elements change in one batch; live allowed flows go on.
+// A table that is as it should be is not written.
 func (t *Table) Refill(ctx context.Context, all []lease.Verdict) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.refill(ctx, t.state.of(all))
+	return t.refill(ctx, all)
 }
 
-func (t *Table) refill(ctx context.Context, next state) error {
+func (t *Table) refill(ctx context.Context, all []lease.Verdict) error {
 	t.synced = false
-	want := ruleset(t.config, next.elements())
-	have, err := t.conn.list(ctx, false)
+	have, err := t.conn.list(ctx, true)
 	if err != nil {
 		return fmt.Errorf("refill: %w", err)
 	}
 	if !have.present {
 		// Closed first, filled second: a large batch takes most of a second.
-		if err := t.write(ctx, ruleset(t.config, nil), have); err != nil {
+		if have, err = t.write(ctx, ruleset(t.config, nil), have); err != nil {
 			return err
 		}
-		if have, err = t.conn.list(ctx, false); err != nil {
-			return fmt.Errorf("refill: %w", err)
-		}
 	}
-	if err := t.write(ctx, want, have); err != nil {
-		return err
+	next := newState(t.config.Marks)
+	next.adopt(all, have.policies())
+	want := ruleset(t.config, next.elements())
+	if len(differences(want, have, true)) > 0 {
+		if _, err := t.write(ctx, want, have); err != nil {
+			return err
+		}
 	}
 	t.state, t.synced = next, true
 	return t.dropStaleFlows(ctx)
 }
 
-// write sends one batch and decides from the kernel whether it is in.
-func (t *Table) write(ctx context.Context, want Ruleset, have listed) error {
-	b := plan(want, have)
-	sent := t.conn.send(ctx, b)
+// write sends one batch, decides from the kernel whether it is in, and returns what is there now.
+func (t *Table) write(ctx context.Context, want Ruleset, have listed) (listed, error) {
+	sent := t.conn.send(ctx, plan(want, have))
 	if sent != nil && !errors.Is(sent, unix.ENOBUFS) {
-		return fmt.Errorf("refill table inet %s: %w", tableName, sent)
+		return have, fmt.Errorf("refill table inet %s: %w", tableName, sent)
 	}
 	now, err := t.conn.list(ctx, true)
 	if err != nil {
-		return fmt.Errorf("read table inet %s back: %w", tableName, err)
+		return have, fmt.Errorf("read table inet %s back: %w", tableName, err)
 	}
 	if diff := differences(want, now, true); len(diff) > 0 {
-		return fmt.Errorf("table inet %s is not as written: %s (and %d more): %w",
+		return now, fmt.Errorf("table inet %s is not as written: %s (and %d more): %w",
 			tableName, diff[0], len(diff)-1, errors.Join(sent, errNotWritten))
 	}
-	return nil
+	return now, nil
 }
 
 var errNotWritten = errors.New("somebody else changed it, or the kernel lacks a feature")
-
-// plan is the batch that turns what is listed into what is wanted. Base chains stay; only one that
-// was made for another hook or priority, which can't be changed in place, is made again.
-func plan(want Ruleset, have listed) *batch {
-	b := &batch{}
-	b.addTable()
-	b.flushRules()
-	wanted := map[string]bool{}
-	for _, c := range want.Chains {
-		wanted[c.Name] = true
-		def, ok := have.chains[c.Name]
-		if ok && def != c.definition() {
-			b.delChain(c.Name)
-		}
-		if !ok || def != c.definition() {
-			b.addChain(c)
-		}
-	}
-	for name := range have.chains {
-		if !wanted[name] {
-			b.delChain(name)
-		}
-	}
-	for _, s := range want.Sets {
-		wanted["set "+s.Name] = true
-		switch def, ok := have.sets[s.Name]; {
-		case !ok:
-			b.addSet(s)
-		case def != s.definition():
-			b.delSet(s.Name)
-			b.addSet(s)
-		case !s.Dynamic:
-			b.flushSet(s.Name)
-		}
-	}
-	for name := range have.sets {
-		if !wanted["set "+name] {
-			b.delSet(name)
-		}
-	}
-	for _, c := range want.Chains {
-		for _, r := range c.Rules {
-			b.addRule(c.Name, r)
-		}
-	}
-	for _, s := range want.Sets {
-		b.addElements(s.Name, s.Elements)
-	}
-	return b
-}
-
-// setElements are elements of one set.
-type setElements struct {
-	set      string
-	elements []Element
-}
-
-// group sorts elements by their sets, in the order of first appearance.
-func group(list []setElement) []setElements {
-	at := map[string]int{}
-	var out []setElements
-	for _, e := range list {
-		i, ok := at[e.set]
-		if !ok {
-			i = len(out)
-			at[e.set] = i
-			out = append(out, setElements{set: e.set})
-		}
-		out[i].elements = append(out[i].elements, e.Element)
-	}
-	return out
-}

@@ -11,17 +11,18 @@ import (
 
 // Attributes that golang.org/x/sys/unix does not name (linux/netfilter/nf_tables.h).
 const (
-	setFlagConcat  = 0x80
-	setDescConcat  = 2
-	setElemKeyEnd  = 10
-	setFieldLen    = 1
-	perMessage     = 400 // elements; an attribute ends at 64 KiB
-	attrTable      = 1   // the table's name, in every message about something in a table
-	userKeyByteOrd = 0   // of a set: how the nft program shows its keys
-	userOrderHost  = 1
-	userOrderBig   = 2
-	inetFamily     = unix.NFPROTO_INET
-	verdictAccept  = 1 // NF_ACCEPT
+	setFlagConcat   = 0x80
+	setDescConcat   = 2
+	setElemKeyEnd   = 10
+	setFieldLen     = 1
+	perMessage      = 400 // elements; an attribute ends at 64 KiB
+	attrTable       = 1   // the table's name, in every message about something in a table
+	userKeyByteOrd  = 0   // of a set: how the nft program shows its keys
+	userDataByteOrd = 1   // the same for a map's values
+	userOrderHost   = 1
+	userOrderBig    = 2
+	inetFamily      = unix.NFPROTO_INET
+	verdictAccept   = 1 // NF_ACCEPT
 )
 
 // batch collects the messages of one transaction.
@@ -114,7 +115,7 @@ func (b *batch) addSet(s Set) {
 		attr(unix.NFTA_SET_ID, be32(b.sets)),
 	}
 	if s.Data != nil {
-		attrs = append(attrs, attr(unix.NFTA_SET_DATA_TYPE, be32(s.Data.magic)), attr(unix.NFTA_SET_DATA_LEN, be32(s.Data.bytes)))
+		attrs = append(attrs, attr(unix.NFTA_SET_DATA_TYPE, be32(magicOf(s.Data))), attr(unix.NFTA_SET_DATA_LEN, be32(lengthOf(s.Data))))
 	}
 	if s.Timeout != 0 {
 		attrs = append(attrs, attr(unix.NFTA_SET_TIMEOUT, binary.BigEndian.AppendUint64(nil, uint64(s.Timeout)*1000)))
@@ -133,16 +134,20 @@ func (b *batch) addSet(s Set) {
 	if desc != nil {
 		attrs = append(attrs, b.nest(unix.NFTA_SET_DESC, desc...))
 	}
-	b.put(unix.NFT_MSG_NEWSET, netlink.Create, append(attrs, attr(unix.NFTA_SET_USERDATA, keyOrder(s)))...)
+	b.put(unix.NFT_MSG_NEWSET, netlink.Create, append(attrs, attr(unix.NFTA_SET_USERDATA, byteOrder(s)))...)
 }
 
-// keyOrder tells the nft program in which byte order to show keys; without it listings lie.
-func keyOrder(s Set) []byte {
+// byteOrder tells the nft program in which byte order to show keys and values; without it listings lie.
+func byteOrder(s Set) []byte {
 	order := uint32(userOrderBig)
 	if len(s.Key) == 1 && (s.Key[0] == kMark || s.Key[0] == kCgroup) {
 		order = userOrderHost
 	}
-	return append([]byte{userKeyByteOrd, 4}, u32(order)...)
+	out := append([]byte{userKeyByteOrd, 4}, u32(order)...)
+	if s.Data != nil {
+		out = append(append(out, userDataByteOrd, 4), u32(userOrderHost)...)
+	}
+	return out
 }
 
 func (b *batch) delSet(name string) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 )
 
 // children are what this test binary does in leaves.
-var children = netlab.Children{"ping": pingChild, "talk": talkChild, "sendfrom": sendFromChild, "hear": hearChild}
+var children = netlab.Children{"ping": pingChild, "talk": talkChild, "sendfrom": sendFromChild, "hear": hearChild, "hammer": hammerChild, "flood": floodChild}
 
 // talkChild keeps one connection to an echo server and says "ok" for each octet that came back, 50 ms
 // apart, until its input ends.
@@ -119,5 +120,38 @@ func hearChild(args []string) int {
 		return 0
 	}
 	fmt.Println(string(buf[:n]))
+	return 0
+}
+
+// hammerChild dials so many times as fast as refusals come.
+func hammerChild(args []string) int {
+	n, err := strconv.Atoi(args[1])
+	if err != nil {
+		return 2
+	}
+	for range n {
+		netlab.Dial{Network: "tcp", Address: args[0]}.Do()
+	}
+	return 0
+}
+
+// floodChild sends datagrams until its input ends, whatever it is told, and prints how many it tried.
+func floodChild(args []string) int {
+	to := netip.MustParseAddrPort(args[0])
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		return 1
+	}
+	var ended atomic.Bool
+	go func() {
+		os.Stdin.Read(make([]byte, 1))
+		ended.Store(true)
+	}()
+	fmt.Println("ready")
+	n := 0
+	for ; !ended.Load(); n++ {
+		_ = unix.Sendto(fd, []byte("x"), 0, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
+	}
+	fmt.Println(n)
 	return 0
 }

@@ -166,9 +166,9 @@ func TestLookups(t *testing.T) {
 		o.echo(network, ":53")
 		l.reaches(free, network, o.far()+":53")
 	}
-	before := countEntries(l, "dport=15354")
+	before := countEntries(l, "sport=15354")
 	l.reaches(named, "udp", o.far()+":53")
-	if after := countEntries(l, "dport=15354"); after != before {
+	if after := countEntries(l, "sport=15354"); after != before {
 		t.Error("a lookup at a named server was redirected")
 	}
 	own, _ := netlab.EchoIn(t, netlab.Spawn{Leaf: closed.FD()}, "udp", closed.Address.String()+":53", 0)

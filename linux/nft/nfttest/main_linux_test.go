@@ -34,6 +34,7 @@ func newLab(t testing.TB) *lab {
 	table := open(t, tree)
 	l := &lab{TB: t, tree: tree, table: table}
 	l.must(table.Refill(l.ctx(), nil))
+	l.run("conntrack", "-F")
 	t.Cleanup(func() { l.must(table.Destroy(l.ctx())) })
 	return l
 }

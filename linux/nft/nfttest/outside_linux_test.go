@@ -104,3 +104,13 @@ func udp(t testing.TB, port int) int {
 	t.Cleanup(func() { unix.Close(fd) })
 	return fd
 }
+
+// drain counts the datagrams that wait at a socket.
+func drain(fd int) (n int) {
+	for {
+		if _, _, err := unix.Recvfrom(fd, make([]byte, 100), 0); err != nil {
+			return n
+		}
+		n++
+	}
+}
