@@ -16,6 +16,7 @@ import (
 const (
 	module   = "github.com/gominimal/minhost"
 	netlab   = module + "/verify/netlab"
+	rig      = module + "/verify/e2e/rig"
 	archtest = module + "/verify/archtest"
 )
 
@@ -36,14 +37,14 @@ type goPackage struct {
 	XTestImports []string
 }
 
-// laneOf sorts packages with tests: those whose tests import netlab (and netlab itself) need root
-// and the kernel; archtest is lint; all others are pure. "" for a package without tests.
+// laneOf sorts packages with tests: those whose tests import netlab or the rig on top of it (and
+// netlab itself) need root and the kernel; archtest is lint; all others are pure. "" for a package without tests.
 func laneOf(p goPackage) string {
+	lab := func(path string) bool { return path == netlab || path == rig }
 	switch {
 	case len(p.TestGoFiles)+len(p.XTestGoFiles) == 0:
 		return ""
-	case p.ImportPath == netlab,
-		slices.Contains(p.TestImports, netlab), slices.Contains(p.XTestImports, netlab):
+	case p.ImportPath == netlab, slices.ContainsFunc(p.TestImports, lab), slices.ContainsFunc(p.XTestImports, lab):
 		return "root"
 	case p.ImportPath == archtest:
 		return "lint"

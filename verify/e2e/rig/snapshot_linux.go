@@ -1,0 +1,130 @@
+package rig
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gominimal/minhost/installer/host/hosttest"
+)
+
+// Snapshot describes what minhost may have changed: files, cgroups, their BPF programs, rules,
+// links, addresses, routes, listening sockets, processes.
+type Snapshot map[string]string
+
+// Take looks at the host as root.
+func Take(t testing.TB) Snapshot {
+	t.Helper()
+	s := Snapshot{}
+	for _, dir := range []string{"/etc", "/var/lib", "/run"} {
+		for path, what := range hosttest.Snapshot(dir) {
+			if dir == "/run" && (path == "netlab" || strings.HasPrefix(path, "netlab/")) {
+				continue // the layers of the lab itself
+			}
+			s[filepath.Join(dir, path)] = what
+		}
+	}
+	s.local(t)
+	s.cgroups(t)
+	s["rules"] = tool(t, "/usr/sbin/nft", "list", "ruleset")
+	s["links"] = tool(t, "/usr/sbin/ip", "-o", "link")
+	s["addresses"] = tool(t, "/usr/sbin/ip", "-o", "address")
+	s["routes"] = tool(t, "/usr/sbin/ip", "route", "show", "table", "all") + tool(t, "/usr/sbin/ip", "rule")
+	s.listeners(t)
+	for _, p := range Processes(t) {
+		s["process "+p.String()] = p.Exe
+	}
+	return s
+}
+
+// local describes /usr/local by what lstat tells: it is large, and its files have no reason to
+// change. minhost's own are hashed.
+func (s Snapshot) local(t testing.TB) {
+	t.Helper()
+	err := filepath.WalkDir("/usr/local", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		s[p] = info.Mode().String()
+		if info.Mode().IsRegular() {
+			s[p] += fmt.Sprintf(" %d bytes %v", info.Size(), info.ModTime())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, what := range hosttest.Snapshot(filepath.Dir(Program)) {
+		if !strings.HasPrefix(what, "unreadable") {
+			s[filepath.Join(filepath.Dir(Program), path)] = what
+		}
+	}
+}
+
+// cgroups describes every cgroup: owner, mode, controllers given to children, BPF programs.
+func (s Snapshot) cgroups(t testing.TB) {
+	t.Helper()
+	err := filepath.WalkDir(Mount, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		control, err := os.ReadFile(p + "/cgroup.subtree_control")
+		if err != nil {
+			return err
+		}
+		programs, err := attached(p)
+		s[p] = fmt.Sprintf("%s %q bpf %v", info.Mode(), control, programs)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listeners describes the sockets that wait for somebody, TCP and UDP.
+func (s Snapshot) listeners(t testing.TB) {
+	t.Helper()
+	for _, kind := range []string{"tcp", "tcp6", "udp", "udp6"} {
+		b, err := os.ReadFile("/proc/net/" + kind)
+		if os.IsNotExist(err) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			// sl local_address rem_address st: 0A is LISTEN, 07 an unconnected UDP socket
+			if f := strings.Fields(line); len(f) > 3 && (f[3] == "0A" || f[3] == "07") {
+				s["listens "+kind+" "+f[1]] = f[3]
+			}
+		}
+	}
+}
+
+// Same fails the test when the host looks different now.
+func (s Snapshot) Same(t testing.TB) {
+	t.Helper()
+	if diff := s.Diff(Take(t)); len(diff) > 0 {
+		t.Errorf("the host is not as it was:\n  %s", strings.Join(diff, "\n  "))
+	}
+}
+
+// Diff lists what differs: "-" gone, "+" new, "!" changed.
+func (s Snapshot) Diff(now Snapshot) []string { return hosttest.Diff(s, now) }
+
+// Ruleset is the text of every rule, with handles: what is written again gets new ones.
+func Ruleset(t testing.TB) string {
+	t.Helper()
+	return tool(t, "/usr/sbin/nft", "-a", "list", "ruleset")
+}
