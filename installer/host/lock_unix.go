@@ -30,9 +30,9 @@ type Held struct {
 
 func (h *Held) Error() string {
 	if h.PID == 0 {
-		return fmt.Sprintf("lock %s: another minhost holds it; look: fuser -v %s", h.Path, quote(h.Path))
+		return fmt.Sprintf("another minhost holds it; look: fuser -v %s", quote(h.Path))
 	}
-	return fmt.Sprintf("lock %s: process %d holds it; look: ps -p %d -o pid,user,lstart,args", h.Path, h.PID, h.PID)
+	return fmt.Sprintf("process %d holds it; look: ps -p %[1]d -o pid,user,lstart,args", h.PID)
 }
 
 const lockPoll = 25 * time.Millisecond
@@ -40,18 +40,22 @@ const lockPoll = 25 * time.Millisecond
 // TakeLock locks path for this process, and waits at most wait for another one to let go. The
 // folder is made (root, 0755) when it is not there; its parent must exist.
 func TakeLock(ctx context.Context, d *Disk, path string, wait time.Duration) (*Lock, error) {
-	end := time.Now().Add(wait)
+	start := time.Now()
 	for {
 		l, err := tryLock(d, path)
 		if err == nil {
 			return l, nil
 		}
+		patience := time.Duration(-1)
 		var held *Held
-		if !errors.As(err, &held) && !errors.Is(err, errMoved) {
-			return nil, err
+		switch {
+		case errors.As(err, &held):
+			patience = wait
+		case errors.Is(err, errMoved):
+			patience = wait + movePatience
 		}
-		if errors.As(err, &held) && !time.Now().Before(end) {
-			return nil, err
+		if time.Since(start) >= patience {
+			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
 		if ended := (SystemClock{}).Sleep(ctx, lockPoll); ended != nil {
 			return nil, errors.Join(ended, err)
@@ -59,8 +63,11 @@ func TakeLock(ctx context.Context, d *Disk, path string, wait time.Duration) (*L
 	}
 }
 
-// errMoved: the file was removed or replaced between open and lock; look again.
-var errMoved = errors.New("lock file was replaced")
+// movePatience bounds the time that other processes may keep making and removing the file.
+const movePatience = 5 * time.Second
+
+// errMoved: another process makes, removes or replaces the file just now; look again.
+var errMoved = errors.New("other processes keep replacing it")
 
 func tryLock(d *Disk, path string) (*Lock, error) {
 	rel, err := relative(path)
@@ -78,11 +85,14 @@ func tryLock(d *Disk, path string) (*Lock, error) {
 		return nil, err
 	}
 	if !before.Mode.IsRegular() {
-		return nil, fmt.Errorf("lock %s: %w", path, ErrNotRegular)
+		return nil, ErrNotRegular
 	}
 	f, err := d.root.OpenFile(rel, os.O_RDWR|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errMoved
+	}
 	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", path, cause(err))
+		return nil, cause(err)
 	}
 	l := &Lock{disk: d, file: f, path: path}
 	if err := l.grab(rel); err != nil {
@@ -94,33 +104,46 @@ func tryLock(d *Disk, path string) (*Lock, error) {
 
 // lockFile makes the file, and its folder with it, when they are not there.
 func (d *Disk) lockFile(path string) error {
-	dir := filepath.Dir(path)
-	if _, err := d.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
-		err := d.MkdirWith(dir, Attr{UID: -1, GID: -1, Mode: 0o755},
-			Content{Name: filepath.Base(path), Data: lockText(0, true), Attr: Attr{UID: -1, GID: -1, Mode: 0o600}})
-		if err == nil || errors.Is(err, fs.ErrExist) {
-			return nil
-		}
+	if _, err := d.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	release, err := d.guard(path)
+	if err != nil {
+		return err
+	}
+	defer release()
+	dir, mine := filepath.Dir(path), Attr{UID: -1, GID: -1, Mode: 0o600}
+	if _, err := d.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return d.MkdirWith(dir, Attr{UID: -1, GID: -1, Mode: 0o755},
+			Content{Name: filepath.Base(path), Data: lockText(0, true), Attr: mine})
 	}
 	if _, err := d.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	rel, err := relative(path)
+	return d.WriteFile(path, lockText(0, false), mine)
+}
+
+// guard locks the folder above the lock's own while the lock file comes or goes: two processes
+// would meet under the same temporary name otherwise. It is held for some system calls only.
+func (d *Disk) guard(path string) (release func(), err error) {
+	above := filepath.Dir(filepath.Dir(path))
+	rel, err := relative(above)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := d.gate.Pass("create " + path); err != nil {
-		return err
+	f, err := d.root.Open(rel)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", above, cause(err))
 	}
-	f, err := d.root.OpenFile(rel, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
+	err = flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = errMoved
 	}
 	if err != nil {
-		return fmt.Errorf("lock %s: %w", path, cause(err))
+		f.Close()
+		return nil, err
 	}
-	return f.Close()
+	return func() { f.Close() }, nil
 }
 
 func (l *Lock) grab(rel string) error {
@@ -130,20 +153,18 @@ func (l *Lock) grab(rel string) error {
 		return &Held{Path: l.path, PID: pid}
 	}
 	if err != nil {
-		return fmt.Errorf("lock %s: %w", l.path, err)
+		return err
 	}
 	mine, err := l.file.Stat()
 	if err != nil {
-		return fmt.Errorf("lock %s: %w", l.path, err)
+		return err
 	}
 	if now, err := l.disk.root.Lstat(rel); err != nil || !os.SameFile(mine, now) {
 		return errMoved
 	}
 	l.made = made
-	if _, err := l.file.WriteAt(lockText(os.Getpid(), made), 0); err != nil {
-		return fmt.Errorf("lock %s: %w", l.path, cause(err))
-	}
-	return nil
+	_, err = l.file.WriteAt(lockText(os.Getpid(), made), 0)
+	return err
 }
 
 // lockText always has the same length: it is written over itself in one call.
@@ -176,7 +197,11 @@ func (l *Lock) Release() error { return l.file.Close() }
 // Remove removes the file, and the folder if TakeLock made it and nothing else is in it, and lets
 // go. Only Undo calls it, last. A process that waits for the lock notices and makes a new file.
 func (l *Lock) Remove() error {
-	err := fs.ErrNotExist
+	release, err := l.guard()
+	if err != nil {
+		return errors.Join(fmt.Errorf("remove lock %s: %w", l.path, err), l.file.Close())
+	}
+	defer release()
 	if l.made {
 		err = l.disk.RemoveWith(filepath.Dir(l.path), filepath.Base(l.path))
 	}
@@ -184,4 +209,13 @@ func (l *Lock) Remove() error {
 		err = l.disk.Remove(l.path)
 	}
 	return errors.Join(ignoreMissing(err), l.file.Close())
+}
+
+func (l *Lock) guard() (release func(), err error) {
+	for start := time.Now(); ; time.Sleep(lockPoll / 5) {
+		release, err = l.disk.guard(l.path)
+		if !errors.Is(err, errMoved) || time.Since(start) > movePatience {
+			return release, err
+		}
+	}
 }
