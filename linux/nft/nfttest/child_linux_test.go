@@ -18,7 +18,7 @@ import (
 )
 
 // children are what this test binary does in leaves.
-var children = netlab.Children{"ping": pingChild, "talk": talkChild, "sendfrom": sendFromChild, "hear": hearChild, "hammer": hammerChild, "flood": floodChild}
+var children = netlab.Children{"ping": pingChild, "talk": talkChild, "sendfrom": sendFromChild, "hear": hearChild, "hammer": hammerChild, "flood": floodChild, "shortly": shortlyChild}
 
 // talkChild keeps one connection to an echo server and says "ok" for each octet that came back, 50 ms
 // apart, until its input ends.
@@ -93,6 +93,7 @@ func sendFromChild(args []string) int {
 		err = unix.Bind(fd, &unix.SockaddrInet4{Port: local})
 	}
 	if err == nil {
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BROADCAST, 1)
 		err = unix.Sendto(fd, []byte("x"), 0, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
 	}
 	var errno syscall.Errno
@@ -153,5 +154,38 @@ func floodChild(args []string) int {
 		_ = unix.Sendto(fd, []byte("x"), 0, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
 	}
 	fmt.Println(n)
+	return 0
+}
+
+// shortlyChild connects four times from one port to a server of its own on an address; the server
+// closes first. It prints "ok" or an error for each.
+func shortlyChild(args []string) int {
+	at := netip.AddrPortFrom(netip.MustParseAddr(args[0]), 4321)
+	l, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(at))
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	for range 4 {
+		d := net.Dialer{Timeout: 500 * time.Millisecond, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(at.Addr(), 4322)),
+			Control: func(_, _ string, c syscall.RawConn) error {
+				return c.Control(func(fd uintptr) { unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) })
+			}}
+		c, err := d.Dial("tcp4", at.String())
+		if err != nil {
+			fmt.Print(err, " ")
+			continue
+		}
+		s, err := l.Accept()
+		if err != nil {
+			return 1
+		}
+		s.Close()
+		c.Read(make([]byte, 1)) // the server's FIN
+		c.Close()
+		time.Sleep(10 * time.Millisecond)
+		fmt.Print("ok ")
+	}
+	fmt.Println()
 	return 0
 }

@@ -173,10 +173,21 @@ func TestLookups(t *testing.T) {
 	}
 	own, _ := netlab.EchoIn(t, netlab.Spawn{Leaf: closed.FD()}, "udp", closed.Address.String()+":53", 0)
 	l.reaches(closed, "udp", own)
-	// A sibling that sits on the box view's port hears nothing.
-	sibling := l.box(deny())
-	netlab.EchoIn(t, netlab.Spawn{Leaf: sibling.FD()}, "udp", "127.0.0.2:15354", 0)
-	l.refused(closed, "udp", "127.0.0.2:15354")
+}
+
+// A sibling that sits on the port of an answerer that is gone hears no lookup, redirected or not.
+func TestSquattedAnswerer(t *testing.T) {
+	l := newLab(t)
+	o := newOutside(l)
+	closed, squatter := l.box(deny()), l.box(deny())
+	for _, network := range []string{"tcp", "udp"} {
+		for _, at := range []string{"127.0.0.1:15353", "127.0.0.1:15354", "[::1]:15354"} {
+			netlab.EchoIn(t, netlab.Spawn{Leaf: squatter.FD()}, network, at, 0)
+		}
+		for _, to := range []string{"127.0.0.1:15353", "127.0.0.1:15354", "[::1]:15354", "127.0.0.53:53", o.far() + ":53", o.far6() + ":53"} {
+			l.refused(closed, network, to)
+		}
+	}
 }
 
 func countEntries(l *lab, has string) int {

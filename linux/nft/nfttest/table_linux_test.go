@@ -94,13 +94,15 @@ func TestDamage(t *testing.T) {
 		"replaced rule": func() string {
 			return "replace rule inet minhost refuse handle " + handle("refuse", "tcp reset") + " accept"
 		},
-		"policy":         func() string { return "chain inet minhost out { policy drop; }" },
-		"added chain":    func() string { return "add chain inet minhost mine" },
-		"added set":      func() string { return "add set inet minhost mine { type ipv4_addr; }" },
-		"deleted table":  func() string { return "delete table inet minhost" },
-		"flushed all":    func() string { return "flush ruleset" },
-		"emptied table":  func() string { return "flush table inet minhost" },
-		"different kind": func() string { return "delete table inet minhost; add table inet minhost; add set inet minhost open { type ipv4_addr; }" },
+		"policy":        func() string { return "chain inet minhost out { policy drop; }" },
+		"added chain":   func() string { return "add chain inet minhost mine" },
+		"added set":     func() string { return "add set inet minhost mine { type ipv4_addr; }" },
+		"deleted table": func() string { return "delete table inet minhost" },
+		"flushed all":   func() string { return "flush ruleset" },
+		"emptied table": func() string { return "flush table inet minhost" },
+		"different kind": func() string {
+			return "delete table inet minhost; add table inet minhost; add set inet minhost open { type ipv4_addr; }"
+		},
 		"other priority": func() string {
 			return "delete table inet minhost; add table inet minhost; add chain inet minhost out { type filter hook output priority 5; }"
 		},
