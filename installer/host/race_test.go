@@ -26,6 +26,8 @@ func TestReadFileIsNotRaced(t *testing.T) {
 			os.Rename(root+"/link", root+"/f")
 		}
 	})
+	defer swapper.Wait()
+	defer stop.Store(true)
 	read := 0
 	for range 20000 {
 		b, err := d.ReadFile("/f")
@@ -36,8 +38,6 @@ func TestReadFileIsNotRaced(t *testing.T) {
 			read++
 		}
 	}
-	stop.Store(true)
-	swapper.Wait()
 	if read == 0 {
 		t.Error("the file was never read: the test shows nothing")
 	}
