@@ -134,3 +134,11 @@ func InLeaf(t testing.TB, leaf int, name string, args ...string) string {
 	t.Helper()
 	return Start(t, Spawn{Leaf: leaf}, name, args...).Stop()
 }
+
+// Say writes one line to its standard input.
+func (p *Proc) Say(line string) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.in, line+"\n"); err != nil {
+		p.t.Fatalf("child %d: %v", p.PID(), err)
+	}
+}
