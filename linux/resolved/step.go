@@ -1,0 +1,245 @@
+package resolved
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gominimal/minhost/installer"
+	"github.com/gominimal/minhost/installer/host"
+)
+
+// NamesID is the id of NamesStep.
+const NamesID installer.ID = "names"
+
+// settleWait bounds how long resolved may take to hear of a new link and to open its scope.
+const settleWait = 3 * time.Second
+
+// NamesStep has the link, configured and working. Optional: without it every name still resolves
+// for whoever asks the answerer.
+type NamesStep struct {
+	Params Params
+	Facts  func() (Facts, error) // Running is filled in from the bus
+	Links  Links
+	Bus    Bus
+	Gate   host.Gate
+}
+
+func (s *NamesStep) ID() installer.ID             { return NamesID }
+func (s *NamesStep) Lifetime() installer.Lifetime { return installer.Boot }
+func (s *NamesStep) Required() bool               { return false }
+func (s *NamesStep) Describe() string {
+	return fmt.Sprintf("make link %s, so that systemd-resolved asks the answerer for ~%s", s.Params.Link, s.Params.Zone)
+}
+
+func (s *NamesStep) lose() string {
+	return fmt.Sprintf("no program finds NAME.%s by itself", s.Params.Zone)
+}
+
+func (s *NamesStep) dig() string {
+	return fmt.Sprintf("dig @%s -p %d NAME.%s", s.Params.Answerer.Addr(), s.Params.Answerer.Port(), s.Params.Zone)
+}
+
+// Probe reads files, netlink and D-Bus, and looks one name up the way programs do.
+func (s *NamesStep) Probe(ctx context.Context) (installer.Observation, error) {
+	obs := installer.Observation{Loses: s.lose()}
+	path, blocked, err := s.path(ctx)
+	if err != nil {
+		return obs, err
+	}
+	link, there, err := s.Links.Find(ctx, s.Params.Link)
+	if err != nil {
+		return obs, err
+	}
+	if there && !link.Ours {
+		obs.State, obs.Detail = installer.Foreign, fmt.Sprintf("a link %s exists that minhost did not make", s.Params.Link)
+		obs.Next = "ip -d link show " + s.Params.Link
+		return obs, nil
+	}
+	if blocked == "" {
+		blocked, err = s.wouldHarm(ctx, link.Index)
+		if err != nil {
+			return obs, err
+		}
+	}
+	switch {
+	case blocked != "":
+		obs.State, obs.Detail, obs.Next = installer.Blocked, blocked, s.dig()
+	case !there:
+		obs.State, obs.Detail = installer.Absent, fmt.Sprintf("no link %s; %s", s.Params.Link, path)
+	default:
+		err = s.effect(ctx, link, path, &obs)
+	}
+	return obs, err
+}
+
+// path reads who will see the names, and why it is of no use to go on when nobody will.
+func (s *NamesStep) path(ctx context.Context) (p Path, blocked string, err error) {
+	f, err := s.Facts()
+	if err != nil {
+		return p, "", err
+	}
+	if f.Running, err = s.Bus.Running(ctx); err != nil {
+		return p, "", fmt.Errorf("ask the system bus for systemd-resolved: %w", err)
+	}
+	p = Read(f)
+	switch {
+	case f.NixOS:
+		blocked = "NixOS generates the resolver's configuration: minhost changes none of it"
+	case !p.Libc && !p.Direct:
+		blocked = "no program would ask the answerer: " + p.Cause
+	}
+	return p, blocked, nil
+}
+
+// wouldHarm says why a link of ours would take other names away.
+func (s *NamesStep) wouldHarm(ctx context.Context, own int) (string, error) {
+	servers, fallback, err := s.Bus.Servers(ctx)
+	if err != nil {
+		return "", err
+	}
+	if s.Params.fallbackOnly(servers, fallback, own) {
+		return "systemd-resolved has no server but FallbackDNS=: any new link would take all other names away; set DNS= in resolved.conf first", nil
+	}
+	return "", nil
+}
+
+// effect compares the link that is there, and then asks for a name.
+func (s *NamesStep) effect(ctx context.Context, link Link, path Path, obs *installer.Observation) error {
+	d, err := s.compare(ctx, link)
+	if err != nil {
+		return err
+	}
+	if len(d) == 0 {
+		if err := s.lookup(ctx); err != nil {
+			d = append(d, err.Error())
+		}
+	}
+	if len(d) > 0 {
+		obs.State, obs.Detail = installer.Drifted, strings.Join(d, "; ")
+		return nil
+	}
+	obs.State, obs.Detail, obs.Loses = installer.Satisfied, path.String(), ""
+	return nil
+}
+
+func (s *NamesStep) compare(ctx context.Context, link Link) ([]string, error) {
+	if !link.has(s.Params.Address) {
+		return []string{fmt.Sprintf("%s is down or has lost %s", s.Params.Link, s.Params.Address)}, nil
+	}
+	st, err := s.Bus.Link(ctx, link.Index)
+	if errors.Is(err, ErrNoLink) {
+		return []string{err.Error()}, nil
+	}
+	return s.Params.differs(st), err
+}
+
+// lookup asks resolved for the one name that always has an answer.
+func (s *NamesStep) lookup(ctx context.Context) error {
+	addrs, err := s.Bus.Resolve(ctx, s.Params.Control)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(addrs, []netip.Addr{s.Params.Answer}) {
+		return fmt.Errorf("%s resolves to %v, not %s", s.Params.Control, addrs, s.Params.Answer)
+	}
+	return nil
+}
+
+// Apply makes the link if it has to, configures it, and reads back and looks up until it works.
+// When it does not, the link goes again: half a configuration is worse than none.
+func (s *NamesStep) Apply(ctx context.Context, rec *installer.Record) error {
+	if err := rec.Keep(struct{}{}); err != nil {
+		return err
+	}
+	link, there, err := s.Links.Find(ctx, s.Params.Link)
+	if err != nil {
+		return err
+	}
+	if there && !link.Ours {
+		return fmt.Errorf("make link %s: one exists that minhost did not make; look: ip -d link show %s", s.Params.Link, s.Params.Link)
+	}
+	// Again, and not only in the probe: at boot servers come and go.
+	if harm, err := s.wouldHarm(ctx, link.Index); err != nil || harm != "" {
+		if err == nil {
+			err = errors.New(harm)
+		}
+		return fmt.Errorf("make link %s: %w", s.Params.Link, err)
+	}
+	if there && !link.has(s.Params.Address) {
+		if err := s.delete(ctx); err != nil {
+			return err
+		}
+		there = false
+	}
+	if !there {
+		if err := s.Gate.Pass("make link " + s.Params.Link); err != nil {
+			return err
+		}
+		if link, err = s.Links.Create(ctx, s.Params.Link, s.Params.Address); err != nil {
+			return err
+		}
+	}
+	if err := s.settle(ctx, link); err != nil {
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWait)
+		defer cancel()
+		return errors.Join(fmt.Errorf("configure link %s: %w", s.Params.Link, err), s.Links.Delete(undo, s.Params.Link))
+	}
+	return nil
+}
+
+// settle configures the link, again while resolved has not heard of it, until nothing differs and
+// the control name resolves.
+func (s *NamesStep) settle(ctx context.Context, link Link) error {
+	ctx, cancel := context.WithTimeout(ctx, settleWait)
+	defer cancel()
+	if err := s.Gate.Pass("configure link " + s.Params.Link); err != nil {
+		return err
+	}
+	set := false
+	for {
+		err := error(nil)
+		if !set {
+			err = s.Bus.Set(ctx, link.Index, s.Params.wanted())
+			set = err == nil
+		}
+		if err != nil && !errors.Is(err, ErrNoLink) {
+			return err
+		}
+		if set {
+			if err = s.works(ctx, link); err == nil {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not within %s: %w", settleWait, err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (s *NamesStep) works(ctx context.Context, link Link) error {
+	d, err := s.compare(ctx, link)
+	if err != nil {
+		return err
+	}
+	if len(d) > 0 {
+		return errors.New(strings.Join(d, "; "))
+	}
+	return s.lookup(ctx)
+}
+
+func (s *NamesStep) delete(ctx context.Context) error {
+	if err := s.Gate.Pass("remove link " + s.Params.Link); err != nil {
+		return err
+	}
+	return s.Links.Delete(ctx, s.Params.Link)
+}
+
+// Undo removes the link; with it everything that resolved knew about it goes.
+func (s *NamesStep) Undo(ctx context.Context, _ installer.Record) error { return s.delete(ctx) }
