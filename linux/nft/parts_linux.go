@@ -74,6 +74,13 @@ func (b builder) known() []expr.Any {
 	return []expr.Any{b.leaf(rTmp), lookupMap(setPolicy, rTmp, r0), eq(r0, u32(policyKnown))}
 }
 
+// fullSocket matches when there is a socket that is neither a request nor in TIME_WAIT: only those have
+// a mark, and each is at least 0.
+func fullSocket() []expr.Any {
+	return []expr.Any{&expr.Socket{Key: expr.SocketKeyMark, Register: rTmp},
+		&expr.Cmp{Op: expr.CmpOpGte, Register: rTmp, Data: u32(0)}}
+}
+
 func lookup(set string, reg uint32) expr.Any {
 	return &expr.Lookup{SetName: set, SourceRegister: reg}
 }

@@ -27,13 +27,14 @@ func (b builder) fromBox() []Rule {
 		rule([]expr.Any{b.leaf(r0)}, b.ourMark(r0+2), []expr.Any{lookup(setSelfMark, r0)}, goTo("note")),
 		rule(b.inBoxes(), markHas(b.Marks.Host), b.declared(), goTo("note")),
 		rule(b.inBoxes(), goTo("refuse_in")),
-		rule(markHas(b.Marks.Host), accept()),
-		// A socket that is in no box: a host service that no rule admits.
-		rule([]expr.Any{&expr.Socket{Key: expr.SocketKeyMark, Register: rTmp},
-			&expr.Cmp{Op: expr.CmpOpGte, Register: rTmp, Data: u32(0)}}, goTo("refuse_in")),
+		// A socket that is in no box: a host service, which the rules admit or not.
+		rule(fullSocket(), markHas(b.Marks.Host), accept()),
+		rule(fullSocket(), goTo("refuse_in")),
 		// A TIME_WAIT socket with the box's own address at both ends: its own earlier connection.
 		rule([]expr.Any{&expr.Socket{Key: expr.SocketKeyTransparent, Register: rTmp}, eq(rTmp, []byte{0})}, ipv4(),
 			b.ourMark(r0), []expr.Any{saddr4(r0 + 1), daddr4(r0 + 2), lookup(setSelfAddr, r0)}, goTo("ok_in")),
+		// No socket of a process: an echo request, a closed port, somebody's TIME_WAIT.
+		rule(markHas(b.Marks.Host), accept()),
 		rule(goTo("refuse_in")),
 	}
 }

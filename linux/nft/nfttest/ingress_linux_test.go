@@ -157,11 +157,14 @@ func TestLookups(t *testing.T) {
 		netlab.Echo(t, network, "[::1]:15354", 0)
 	}
 	closed, free, named := l.box(deny()), l.box(openEgress()), l.box(allow(t, o.far()+" 53 udp"))
+	unknown := l.leaf(deny())
 	for _, network := range []string{"tcp", "udp"} {
 		for _, to := range []string{o.far() + ":53", o.far6() + ":53", "127.0.0.53:53", "[::1]:53", "127.0.0.1:15353", "127.0.0.1:15354", "[::1]:15354"} {
 			l.reaches(closed, network, to) // no such server: the box view answers
 		}
-		l.refused(l.leaf(deny()), network, "127.0.0.53:53")
+		for _, to := range []string{"127.0.0.53:53", "127.0.0.1:15353", "127.0.0.1:15354", "[::1]:15354"} {
+			l.refused(unknown, network, to)
+		}
 		l.refused(free, network, "127.0.0.53:53")
 		o.echo(network, ":53")
 		l.reaches(free, network, o.far()+":53")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gominimal/minhost/installer/lease"
+	"github.com/gominimal/minhost/linux/belt"
 	"github.com/gominimal/minhost/linux/cgroup"
 	"github.com/gominimal/minhost/linux/nft"
 	"github.com/gominimal/minhost/verify/netlab"
@@ -35,8 +36,23 @@ func newLab(t testing.TB) *lab {
 	l := &lab{TB: t, tree: tree, table: table}
 	l.must(table.Refill(l.ctx(), nil))
 	l.run("conntrack", "-F")
+	if strings.HasPrefix(t.Name(), "TestWithBelt/") {
+		l.belt()
+	}
 	t.Cleanup(func() { l.must(table.Destroy(l.ctx())) })
 	return l
+}
+
+// belt puts the belt on boxes; it ends with the tree.
+func (l *lab) belt() {
+	l.Helper()
+	fd, err := l.tree.BoxesFD()
+	l.must(err)
+	cookie, err := belt.NetnsCookie()
+	l.must(err)
+	b, err := belt.New(fd, belt.Default(cookie), nil)
+	l.must(err)
+	l.must(b.Apply())
 }
 
 // open makes a Table for the tree, as another process would.

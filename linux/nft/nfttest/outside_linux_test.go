@@ -45,7 +45,7 @@ func newOutside(l *lab) *outside {
 		l.run("ip", "link", "set", "lo", "up")
 		up(far, "2")
 	})
-	// IPv6 takes its time after a link came up.
+	// IPv6 waits for the carrier, which the kernel tells at most once a second.
 	for range 50 {
 		out := netlab.Dial{Network: "tcp", Address: o.far6() + ":1"}.Do()
 		if out.Errno == unix.ECONNREFUSED {
