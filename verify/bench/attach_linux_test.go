@@ -1,0 +1,146 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/client"
+	"github.com/gominimal/minhost/verify/e2e/rig"
+	"github.com/gominimal/minhost/verify/netlab"
+)
+
+// heldChild says that it is there and waits for its end.
+func heldChild([]string) int {
+	fmt.Println("held")
+	os.Stdin.Read(make([]byte, 1))
+	return 0
+}
+
+// BenchmarkAttach is Plan and Attach at so many live boxes, next to the kernel's own part in the same
+// run: mkdir, cgroup.procs, one batch with one set element.
+func BenchmarkAttach(b *testing.B) {
+	for _, live := range []int{0, 100, 250} {
+		b.Run(fmt.Sprintf("live=%d", live), func(b *testing.B) { benchAttach(b, live) })
+	}
+}
+
+func benchAttach(b *testing.B, live int) {
+	rig.Install(b)
+	defer rig.Undo(b)
+	c := dial(b)
+	defer c.Close()
+	var boxes []box
+	for range live {
+		boxes = append(boxes, newBox(b, c, api.Policy{Egress: api.EgressDeny}))
+	}
+	floor := newFloor(b)
+	var ours, ending, kernel spread
+	for i := 0; b.Loop(); i++ {
+		// In turn: a move waits for an RCU grace period, and what came before decides how long.
+		for j := range 2 {
+			child := netlab.Start(b, netlab.Spawn{Leaf: netlab.NoLeaf}, "held")
+			child.Line()
+			if (i+j)%2 == 0 {
+				attach, teardown := cycle(b, c, child.PID())
+				ours, ending = append(ours, attach), append(ending, teardown)
+				child.Kill()
+				continue
+			}
+			kernel = append(kernel, floor.once(child.PID()))
+			child.Kill()
+			floor.clear()
+		}
+	}
+	ours.report(b, "plan+attach")
+	ending.report(b, "teardown")
+	kernel.report(b, "kernel")
+	b.ReportMetric(float64(ours.at(.5))/float64(kernel.at(.5)), "x-kernel")
+	for _, x := range boxes {
+		x.end(context.Background())
+	}
+}
+
+// cycle times one life of a box.
+func cycle(b *testing.B, c *client.Client, pid int) (attach, teardown time.Duration) {
+	x := box{b: b, c: c}
+	start := time.Now()
+	x.attach(api.Policy{Egress: api.EgressDeny}, pid)
+	attach = time.Since(start)
+	start = time.Now()
+	x.end(context.Background())
+	return attach, time.Since(start)
+}
+
+// floor does what no helper can do without.
+type floor struct {
+	b    *testing.B
+	dir  string
+	conn *nftables.Conn
+	set  *nftables.Set
+}
+
+func newFloor(b *testing.B) *floor {
+	conn, err := nftables.New(nftables.AsLasting())
+	if err != nil {
+		b.Fatal(err)
+	}
+	table := conn.AddTable(&nftables.Table{Name: "floor", Family: nftables.TableFamilyINet})
+	set := &nftables.Set{Table: table, Name: "s", KeyType: nftables.TypeCGroupV2, KeyByteOrder: binaryutil.NativeEndian}
+	if err := conn.AddSet(set, nil); err != nil {
+		b.Fatal(err)
+	}
+	if err := conn.Flush(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		conn.DelTable(table)
+		if err := conn.Flush(); err != nil {
+			b.Error(err)
+		}
+		conn.CloseLasting()
+	})
+	return &floor{b: b, dir: "/sys/fs/cgroup/floor", conn: conn, set: set}
+}
+
+func (f *floor) once(pid int) time.Duration {
+	start := time.Now()
+	if err := os.Mkdir(f.dir, 0o755); err != nil {
+		f.b.Fatal(err)
+	}
+	info, err := os.Stat(f.dir)
+	if err != nil {
+		f.b.Fatal(err)
+	}
+	id := binaryutil.NativeEndian.PutUint64(info.Sys().(*syscall.Stat_t).Ino)
+	if err := f.conn.SetAddElements(f.set, []nftables.SetElement{{Key: id}}); err != nil {
+		f.b.Fatal(err)
+	}
+	if err := f.conn.Flush(); err != nil {
+		f.b.Fatal(err)
+	}
+	if err := os.WriteFile(f.dir+"/cgroup.procs", []byte(strconv.Itoa(pid)), 0); err != nil {
+		f.b.Fatal(err)
+	}
+	return time.Since(start)
+}
+
+func (f *floor) clear() {
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		err := os.Remove(f.dir)
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			f.b.Fatal(err)
+		}
+	}
+}
