@@ -1,5 +1,5 @@
 // Package lab tests the link of linux/resolved on the real kernel, in a network namespace of its
-// own. It holds tests only.
+// own. It speaks to no systemd-resolved, and nothing imports it.
 package lab
 
 import (

@@ -1,6 +1,6 @@
 // Package lab tests linux/standalone on the real kernel, in namespaces of its own. The test binary
-// stands in for the program: it is copied to its installed place and plays all roles. It holds
-// tests only.
+// stands in for the program: it is copied to its installed place and plays all roles: it does
+// not test the real helper or answerer. Nothing imports it.
 package lab
 
 import (
