@@ -118,3 +118,7 @@ func at(address, other string) string {
 func portOf(address string) string { return address[strings.LastIndex(address, ":")+1:] }
 
 func atPort(address string, port int) string { return at(address, fmt.Sprintf(":%d", port)) }
+
+func planIn(name string, p api.Policy) api.PlanIn {
+	return api.PlanIn{Name: name, Mode: api.ModeHost, Policy: p}
+}

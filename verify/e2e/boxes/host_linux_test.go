@@ -31,6 +31,9 @@ const (
 
 var layout = linux.DefaultLayout()
 
+// testProgram is a copy of the test itself that everybody may run.
+const testProgram = "/usr/local/lib/e2e-test"
+
 const boxesDir = "/sys/fs/cgroup/minhost/boxes"
 
 // host is the lab with minhost installed; installed once, by the first test.
@@ -52,6 +55,13 @@ var install = sync.OnceValue(func() error {
 		if err := appendTo(file, text); err != nil {
 			return err
 		}
+	}
+	self, err := os.ReadFile("/proc/self/exe")
+	if err == nil {
+		err = os.WriteFile(testProgram, self, 0o755)
+	}
+	if err != nil {
+		return err
 	}
 	out, err := exec.Command(rig.Binary(rig.Standard), "finalize-install", "--yes", "--operator", "e2eop").CombinedOutput()
 	if err != nil {
@@ -230,3 +240,6 @@ func (h *host) within(limit time.Duration, what string, check func() error) (too
 		time.Sleep(10 * time.Millisecond)
 	}
 }
+
+// settle waits for what the kernel tells asynchronously.
+func (h *host) settle() { time.Sleep(300 * time.Millisecond) }

@@ -35,6 +35,9 @@ var ops = map[string]func(json.RawMessage) (any, error){
 	"halt":    op(haltProbe),
 	"cgroup":  op(func(struct{}) (string, error) { b, err := os.ReadFile("/proc/self/cgroup"); return string(b), err }),
 	"udp":     op(udpOp),
+	"detach":  op(detach),
+	"hold":    op(holdFlow),
+	"talk":    op(talkFlow),
 }
 
 func errnoOf(err error) string {

@@ -38,6 +38,9 @@ func sockopt(name string) (string, error) {
 		err = unix.SetsockoptIPv6Mreq(fd, unix.IPPROTO_IPV6, unix.IPV6_JOIN_GROUP,
 			&unix.IPv6Mreq{Multiaddr: netip.MustParseAddr("ff02::1234").As16(), Interface: 1})
 	case "SO_ATTACH_REUSEPORT_CBPF":
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
+			return "", err
+		}
 		code := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K}}
 		program := unix.SockFprog{Len: 1, Filter: &code[0]}
 		_, _, errno := unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF,
@@ -49,6 +52,22 @@ func sockopt(name string) (string, error) {
 		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	}
 	return errnoOf(err), nil
+}
+
+// detach tries to take the programs of one hook off boxes.
+func detach(hook int) (string, error) {
+	fd, err := unix.Open(boxesDir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(fd)
+	// union bpf_attr of BPF_PROG_DETACH: target, program, type, flags.
+	attr := [4]uint32{uint32(fd), 0, uint32(hook), 0}
+	_, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_DETACH, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
+	if errno != 0 {
+		return errnoOf(errno), nil
+	}
+	return "", nil
 }
 
 // tally is what a prober found: attempts and successes for each destination.

@@ -1,0 +1,106 @@
+package boxes
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/verify/netlab"
+)
+
+// TestUpdate: a new policy of a live box counts from the next packet on.
+func TestUpdate(t *testing.T) {
+	h := newHost(t)
+	o := h.outside()
+	service := netlab.Echo(h, "tcp", "127.0.0.1:8099", 0)
+	datagrams := netlab.Echo(h, "udp", "127.0.0.1:8099", 0)
+	far := o.echo("tcp", atPort(o.far4(), 8005))
+	b := h.box("live", denyPolicy())
+	all := []place{{"tcp", service}, {"udp", datagrams}, {"tcp", far}, {"icmp", o.far4()}}
+	for range 5 {
+		b.expect(nil, all)
+		b.update(rules("127.0.0.1 8099 tcp"))
+		b.expect(all[:1], all[1:])
+		b.update(rules("127.0.0.1 8099 udp", o.far4()+" icmp"))
+		b.expect([]place{all[1], all[3]}, []place{all[0], all[2]})
+		b.update(openPolicy())
+		b.expect(all, nil)
+		p := openPolicy()
+		p.DenySubnets = []string{"127.0.0.0/8"}
+		b.update(p)
+		b.expect(all[2:], all[:2])
+		b.update(denyPolicy())
+	}
+	// Ingress too.
+	b.serve("tcp", atPort("0.0.0.0", 3500))
+	h.outcome("another host", false, o.dial("tcp", atPort(o.near4(), 3500)), "tcp", o.near4())
+	p := denyPolicy()
+	p.Ingress, p.IngressPorts = api.IngressPorts, []int{3500}
+	b.update(p)
+	h.outcome("another host", true, o.dial("tcp", atPort(o.near4(), 3500)), "tcp", o.near4())
+	b.update(denyPolicy())
+	h.outcome("another host", false, o.dial("tcp", atPort(o.near4(), 3500)), "tcp", o.near4())
+	p.Ingress, p.IngressPorts = api.IngressNone, nil
+	b.update(p)
+	h.outcome("this host", false, netlab.Dial{Network: "tcp", Address: atPort(o.near4(), 3500)}.Do(), "tcp", o.near4())
+}
+
+// TestUpdateLiveFlow: a flow that a new policy does not admit ends; one that it admits goes on.
+func TestUpdateLiveFlow(t *testing.T) {
+	h := newHost(t)
+	service := netlab.Echo(h, "tcp", "127.0.0.1:8099", 0)
+	b := h.box("flow", rules("127.0.0.1 8099 tcp"))
+	hold := func() string { return ask[string](b.agent, "hold", service) }
+	if got := hold(); got != "" {
+		t.Fatalf("connect: %s", got)
+	}
+	b.update(rules("127.0.0.1 8000-9000 tcp"))
+	if got := ask[string](b.agent, "talk", ""); got != "" {
+		t.Errorf("a flow that both policies admit: %s", got)
+	}
+	b.update(denyPolicy())
+	start := time.Now()
+	got := ask[string](b.agent, "talk", "")
+	if got == "" {
+		t.Error("a flow that the policy does not admit goes on")
+	}
+	if took := time.Since(start); took > time.Second || got == unix.ErrnoName(unix.EAGAIN) {
+		t.Errorf("the end of a flow was noticed after %v: %s", took, got)
+	}
+}
+
+// TestEqualPoliciesShare: the elements of a policy are in the table once, however many boxes have it.
+func TestEqualPoliciesShare(t *testing.T) {
+	h := newHost(t)
+	count := func() map[string]int {
+		e, err := elements()
+		h.must(err)
+		return e
+	}
+	p := rules("192.0.2.0/24 443 tcp", "198.51.100.7 1000-2000 udp", "2001:db8::/64 443 tcp")
+	p.DenySubnets = []string{"203.0.113.0/24"}
+	h.box("", p)
+	first := count()
+	if first["allow4"] == 0 || first["allow6"] == 0 || first["deny4"] == 0 || first["policyof"] != 1 {
+		t.Fatalf("elements of one box: %v", first)
+	}
+	var more []*box
+	for range 4 {
+		more = append(more, h.box("", p))
+	}
+	five := count()
+	for _, set := range []string{"allow4", "allow6", "deny4"} {
+		if five[set] != first[set] {
+			t.Errorf("%s: %d elements for one box, %d for five of the same policy", set, first[set], five[set])
+		}
+	}
+	if five["policyof"] != 5 {
+		t.Errorf("%d leaves in the table, want 5", five["policyof"])
+	}
+	more[0].update(rules("192.0.2.0/24 444 tcp"))
+	if now := count(); now["allow4"] <= five["allow4"] {
+		t.Errorf("allow4: %d elements before another policy, %d after", five["allow4"], now["allow4"])
+	}
+}
