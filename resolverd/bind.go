@@ -1,6 +1,7 @@
 package resolverd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,13 +37,15 @@ func (s *sockets) bindOne(e endpoint) error {
 	if err != nil {
 		return explain("udp", e.addr, err)
 	}
-	listener, err := net.ListenTCP("tcp"+family, net.TCPAddrFromAddrPort(e.addr))
+	var plain net.ListenConfig
+	plain.SetMultipathTCP(false) // on by default in Go; one host has one path to itself
+	listener, err := plain.Listen(context.Background(), "tcp"+family, e.addr.String())
 	if err != nil {
 		conn.Close()
 		return explain("tcp", e.addr, err)
 	}
 	s.udp = append(s.udp, udpSocket{conn, e.view})
-	s.tcp = append(s.tcp, tcpSocket{listener, e.view})
+	s.tcp = append(s.tcp, tcpSocket{listener.(*net.TCPListener), e.view})
 	return nil
 }
 

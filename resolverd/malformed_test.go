@@ -70,6 +70,7 @@ func TestOddMessages(t *testing.T) {
 		"name points at itself":     {wire(head(0, 0, 1, 0, 0, 0), "\xc0\x0c\x00\x01\x00\x01"), formerr, false},
 		"name points ahead":         {wire(head(0, 0, 1, 0, 0, 0), "\xc0\x12\x00\x01\x00\x01\x00"), formerr, false},
 		"name points into header":   {wire(head(0, 0, 1, 0, 0, 0), "\x03web\xc0\x04\x00\x01\x00\x01"), formerr, false},
+		"name points into a label":  {wire(head(0, 0, 1, 0, 0, 0), "\x01\x00\xc0\x01\x00\x01\x00\x01"), formerr, false},
 		"label type 01":             {wire(head(0, 0, 1, 0, 0, 0), "\x41a\x00\x00\x01\x00\x01"), formerr, false},
 		"label type 10":             {wire(head(0, 0, 1, 0, 0, 0), "\x81a\x00\x00\x01\x00\x01"), formerr, false},
 		"name of 257 octets":        {wire(head(0, 0, 1, 0, 0, 0), label63, label63, label63, label63, "\x00\x00\x01\x00\x01"), formerr, false},

@@ -98,7 +98,11 @@ func freePort(t *testing.T) uint16 {
 
 // TestBind: own sockets are on exactly the three addresses, never a wildcard.
 func TestBind(t *testing.T) {
-	cfg := Config{Port: freePort(t), BoxPort: freePort(t)}
+	host, box := newPair(t, "127.0.0.1"), newPair(t, "127.0.0.1")
+	for _, held := range []interface{ Close() error }{host.udp, host.tcp, box.udp, box.tcp} {
+		held.Close()
+	}
+	cfg := Config{Port: host.addr.Port(), BoxPort: box.addr.Port()}
 	got, err := bind(cfg.endpoints(), (&logLines{}).logger())
 	if err != nil {
 		t.Fatal(err)
@@ -123,31 +127,25 @@ func TestBind(t *testing.T) {
 // TestPortTaken: the error names the address and the command that shows the holder, and what was
 // bound before is given back.
 func TestPortTaken(t *testing.T) {
-	taken := newPair(t, "127.0.0.1")
-	free := freePort(t)
-	for name, c := range map[string]struct {
-		close interface{ Close() error }
-		want  string
-	}{
-		"udp": {taken.tcp, "listen udp " + taken.addr.String() + ": "},
-		"tcp": {taken.udp, "listen tcp " + taken.addr.String() + ": "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if name == "tcp" {
-				taken = newPair(t, "127.0.0.1")
-				taken.udp.Close()
-				c.want = "listen tcp " + taken.addr.String() + ": "
+	for _, network := range []string{"udp", "tcp"} {
+		t.Run(network, func(t *testing.T) {
+			host, taken := newPair(t, "127.0.0.1"), newPair(t, "127.0.0.1")
+			host.udp.Close()
+			host.tcp.Close()
+			if network == "udp" {
+				taken.tcp.Close()
 			} else {
-				c.close.Close()
+				taken.udp.Close()
 			}
-			_, err := bind(Config{Port: free, BoxPort: taken.addr.Port()}.endpoints(), (&logLines{}).logger())
+			_, err := bind(Config{Port: host.addr.Port(), BoxPort: taken.addr.Port()}.endpoints(), (&logLines{}).logger())
 			if !errors.Is(err, syscall.EADDRINUSE) {
 				t.Fatalf("bind: %v", err)
 			}
-			if !strings.HasPrefix(err.Error(), c.want) || !strings.Contains(err.Error(), holderCommand(name, taken.addr.Port())) {
+			if !strings.HasPrefix(err.Error(), "listen "+network+" "+taken.addr.String()+": ") ||
+				!strings.HasSuffix(err.Error(), holderCommand(network, taken.addr.Port())) {
 				t.Errorf("error %q", err)
 			}
-			again, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(localhost, free)))
+			again, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(host.addr))
 			if err != nil {
 				t.Fatalf("the first socket was not given back: %v", err)
 			}

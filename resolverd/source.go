@@ -159,7 +159,7 @@ func (s *source) run(ctx context.Context, w *watch) {
 		case <-ctx.Done():
 			return
 		case event := <-events:
-			if s.concerns(event) {
+			if filepath.Base(event.Name) == filepath.Base(s.path) { // neighbours come and go all the time
 				drain(events)
 				s.load()
 			}
@@ -171,11 +171,6 @@ func (s *source) run(ctx context.Context, w *watch) {
 			}
 		}
 	}
-}
-
-// concerns tells whether an event is about the zone file. Its neighbours come and go all the time.
-func (s *source) concerns(event fsnotify.Event) bool {
-	return filepath.Base(event.Name) == filepath.Base(s.path) && event.Op != fsnotify.Chmod
 }
 
 // drain drops what is queued: the read that follows sees all of it.

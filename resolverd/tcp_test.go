@@ -107,15 +107,13 @@ func TestLargestTCPMessage(t *testing.T) {
 // TestTCPEnds: whoever holds a connection without using it, or talks something else, is cut off.
 // Each row fails by a timeout of the test's own read when the answerer keeps the connection.
 func TestTCPEnds(t *testing.T) {
-	short := func(s *Server) {
-		s.tcp.idle, s.tcp.message, s.tcp.write = 30*time.Millisecond, 30*time.Millisecond, 30*time.Millisecond
-	}
-	r := start(t, short)
+	const short = 30 * time.Millisecond
+	r := start(t, func(s *Server) { s.tcp.idle, s.tcp.message, s.tcp.write = time.Hour, short, short })
+	impatient := start(t, func(s *Server) { s.tcp.idle = short })
 	query, _ := question(t, "minhost.min.internal. A")
 	response := bytes.Clone(query)
 	response[2] |= 0x80
 	for name, send := range map[string][]byte{
-		"idle":              {},
 		"length only":       {0},
 		"length, no query":  {0, 40},
 		"slow query":        framed(query)[:20],
@@ -133,8 +131,25 @@ func TestTCPEnds(t *testing.T) {
 			}
 		})
 	}
-	t.Run("idle after a query", func(t *testing.T) {
+	t.Run("query cut by a half-close", func(t *testing.T) {
 		conn := dialTCP(t, r.host.addr)
+		if _, err := conn.Write(framed(query)[:30]); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if !closed(t, conn) {
+			t.Error("half a query was answered")
+		}
+	})
+	t.Run("idle", func(t *testing.T) {
+		if !closed(t, dialTCP(t, impatient.host.addr)) {
+			t.Error("the connection was kept")
+		}
+	})
+	t.Run("idle after a query", func(t *testing.T) {
+		conn := dialTCP(t, impatient.host.addr)
 		if _, err := conn.Write(framed(query)); err != nil {
 			t.Fatal(err)
 		}
