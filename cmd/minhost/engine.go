@@ -45,12 +45,13 @@ func (env *environment) operator(flag string) (account, error) {
 
 // withEngine calls f with the engine of this host.
 func (env *environment) withEngine(ctx context.Context, f func(*installer.Engine, *host.Disk) error) error {
-	disk, err := host.OpenDisk("/", nil)
+	gate := changeGate()
+	disk, err := host.OpenDisk("/", gate)
 	if err != nil {
 		return err
 	}
 	defer disk.Close()
-	steps, err := env.Platform.Steps(ctx, env, disk)
+	steps, err := env.Platform.Steps(ctx, env, disk, gate)
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,8 @@ type platform struct {
 	Plan func(context.Context, *environment) (installer.Plan, error)
 	// BootID names this boot.
 	BootID func() (string, error)
-	// Steps are the steps of this host in the order of apply.
-	Steps func(context.Context, *environment, *host.Disk) ([]installer.Step, error)
+	// Steps are the steps of this host in the order of apply; every change asks the gate.
+	Steps func(context.Context, *environment, *host.Disk, host.Gate) ([]installer.Step, error)
 	// Roles are the hidden verbs that the service manager calls.
 	Roles func(*environment) []*cobra.Command
 	// EndBoxes ends every live box, for undo --force; as root.
@@ -39,11 +39,13 @@ type platform struct {
 func unsupported(name string) platform {
 	fail := func() error { return fmt.Errorf("minhost does not do this on %s yet", name) }
 	return platform{
-		Name:     name,
-		Files:    func() (host.FS, error) { return nil, fail() },
-		Plan:     func(context.Context, *environment) (installer.Plan, error) { return installer.Plan{}, fail() },
-		BootID:   func() (string, error) { return "", fail() },
-		Steps:    func(context.Context, *environment, *host.Disk) ([]installer.Step, error) { return nil, fail() },
+		Name:   name,
+		Files:  func() (host.FS, error) { return nil, fail() },
+		Plan:   func(context.Context, *environment) (installer.Plan, error) { return installer.Plan{}, fail() },
+		BootID: func() (string, error) { return "", fail() },
+		Steps: func(context.Context, *environment, *host.Disk, host.Gate) ([]installer.Step, error) {
+			return nil, fail()
+		},
 		Roles:    func(*environment) []*cobra.Command { return nil },
 		EndBoxes: func(context.Context, *environment) error { return fail() },
 	}

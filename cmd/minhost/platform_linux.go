@@ -16,8 +16,8 @@ func newPlatform() platform {
 		Files:  disk,
 		Plan:   planHost,
 		BootID: bootID,
-		Steps: func(_ context.Context, env *environment, d *host.Disk) ([]installer.Step, error) {
-			return steps(env, l, d, nil)
+		Steps: func(_ context.Context, env *environment, d *host.Disk, gate host.Gate) ([]installer.Step, error) {
+			return steps(env, l, d, gate)
 		},
 		Roles:    func(env *environment) []*cobra.Command { return roles(env, l) },
 		EndBoxes: func(ctx context.Context, env *environment) error { return endBoxes(ctx, env) },

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gominimal/minhost/installer/host/hosttest"
 )
 
@@ -123,8 +125,72 @@ func (s Snapshot) Same(t testing.TB) {
 // Diff lists what differs: "-" gone, "+" new, "!" changed.
 func (s Snapshot) Diff(now Snapshot) []string { return hosttest.Diff(s, now) }
 
-// Ruleset is the text of every rule, with handles: what is written again gets new ones.
+// Ruleset is the text of every rule, with handles: what is written again gets new ones. Elements
+// that expire by themselves are left out: a refused packet makes them, verify's own too.
 func Ruleset(t testing.TB) string {
 	t.Helper()
-	return tool(t, "/usr/sbin/nft", "-a", "list", "ruleset")
+	var b strings.Builder
+	for line := range strings.Lines(tool(t, "/usr/sbin/nft", "-a", "list", "ruleset")) {
+		if !strings.Contains(line, " expires ") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// Exact describes what a second run must not have written: inode, size and both times of every
+// file of minhost, the ids of cgroups, programs and processes, the handles of rules. Lock and log are
+// left out: they are written by whoever looks.
+func Exact(t testing.TB) Snapshot {
+	t.Helper()
+	s := Snapshot{"rules": Ruleset(t)}
+	for _, dir := range []string{filepath.Dir(Program), StateDir, RunDir} {
+		err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || p == RunDir+"/apply.lock" || p == Log {
+				return err
+			}
+			var st unix.Stat_t
+			err = unix.Lstat(p, &st)
+			s[p] = fmt.Sprintf("inode %d, %d bytes, %v %v", st.Ino, st.Size, st.Mtim, st.Ctim)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{Tree, Tree + "/holder", Boxes} {
+		programs, err := attached(dir)
+		var st unix.Stat_t
+		if err == nil {
+			err = unix.Lstat(dir, &st)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		s[dir] = fmt.Sprintf("id %d, %v", st.Ino, programs)
+	}
+	for _, p := range Processes(t) {
+		s["process "+p.String()] = p.Exe
+	}
+	return s
+}
+
+// Quick is Take without what is slow to look at and no step touches: /etc, the rest of /usr/local,
+// links and routes. Loops compare it, and Take once at their end.
+func Quick(t testing.TB) Snapshot {
+	t.Helper()
+	s := Snapshot{"rules": tool(t, "/usr/sbin/nft", "list", "ruleset")}
+	for _, dir := range []string{filepath.Dir(filepath.Dir(Program)), "/var/lib", "/run"} {
+		for path, what := range hosttest.Snapshot(dir) {
+			if dir != "/run" || path != "netlab" && !strings.HasPrefix(path, "netlab/") {
+				s[filepath.Join(dir, path)] = what
+			}
+		}
+	}
+	s.cgroups(t)
+	s.listeners(t)
+	for _, p := range Processes(t) {
+		s["process "+p.String()] = p.Exe
+	}
+	return s
 }
