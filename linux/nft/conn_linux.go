@@ -146,7 +146,10 @@ func (c *conn) request(ctx context.Context, m netlink.Message) ([]netlink.Messag
 			return nil, err
 		}
 		answers, err := c.nl.Execute(m)
-		if err != nil {
+		switch {
+		case errors.Is(err, unix.ENOENT): // the whole answer; the connection is in order
+			return nil, cause(err)
+		case err != nil:
 			c.close()
 			return nil, cause(err)
 		}

@@ -20,21 +20,20 @@ const (
 )
 
 // deleteConntrack removes the conntrack entries of flows that the box with this number started or
-// that were admitted to it. The kernel filters by mark (since 2.6.39): no dump of the whole table.
+// that were admitted to it. The kernel filters by mark, as every kernel does that knows `socket
+// cgroupv2` (5.13): no dump of the whole table.
 func (c *conn) deleteConntrack(ctx context.Context, m Marks, number uint16) error {
-	for _, mark := range []uint32{m.started(number), m.admitted(number)} {
-		data, err := netlink.MarshalAttributes([]netlink.Attribute{
-			attr(ctaMark, be32(mark)), attr(ctaMarkMask, be32(m.ours()))})
-		if err != nil {
-			return err
-		}
-		_, err = c.request(ctx, netlink.Message{
-			Header: netlink.Header{Type: ctHeaderType, Flags: netlink.Request | netlink.Acknowledge},
-			Data:   append(genHeader(unix.AF_UNSPEC, 0), data...),
-		})
-		if err != nil && !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("remove conntrack entries of lease %d: %w", number, err)
-		}
+	mark, mask := m.either(number)
+	data, err := netlink.MarshalAttributes([]netlink.Attribute{attr(ctaMark, be32(mark)), attr(ctaMarkMask, be32(mask))})
+	if err != nil {
+		return err
+	}
+	_, err = c.request(ctx, netlink.Message{
+		Header: netlink.Header{Type: ctHeaderType, Flags: netlink.Request | netlink.Acknowledge},
+		Data:   append(genHeader(unix.AF_UNSPEC, 0), data...),
+	})
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("remove conntrack entries of lease %d: %w", number, err)
 	}
 	return nil
 }

@@ -13,10 +13,10 @@ type Marks struct {
 	// and clears it before the packet leaves.
 	Belt uint32
 	// Lease in a packet's mark: sent by a box to a local address, the number is the sender's. In a
-	// conntrack mark: the table admitted this flow to the box with the number.
+	// conntrack mark: a flow of the box with the number; without Host, it was admitted to the box.
 	Lease uint32
 	// Host in a packet's mark: the sender's rules admit the destination as a service of the host.
-	// In a conntrack mark: the box with the number started this flow.
+	// In a conntrack mark, beside Lease: the box with the number started this flow.
 	Host uint32
 	// Ingress is set on every packet that may reach a box's socket; the belt drops others.
 	Ingress uint32
@@ -49,8 +49,14 @@ func (m Marks) ours() uint32 { return m.Lease | m.Host | 0xffff }
 // admitted is the conntrack mark of flows that were admitted to a box.
 func (m Marks) admitted(number uint16) uint32 { return m.Lease | uint32(number) }
 
-// started is the conntrack mark of flows that a box started.
-func (m Marks) started(number uint16) uint32 { return m.Host | uint32(number) }
+// started is the conntrack mark of flows that a box started. It shares a bit with admitted, so that
+// one scan of the conntrack table finds both.
+func (m Marks) started(number uint16) uint32 { return m.Lease | m.Host | uint32(number) }
+
+// either is the mark and mask that find all flows of a box.
+func (m Marks) either(number uint16) (mark, mask uint32) {
+	return m.Lease | uint32(number), m.Lease | 0xffff
+}
 
 // Config says where the table looks and which numbers it uses.
 type Config struct {

@@ -17,6 +17,11 @@ type Table struct {
 	log    *slog.Logger
 	watch  *watch
 
+	// The kernel walks its whole conntrack table for a deletion (8 ms with 262,144 buckets), on a
+	// connection of its own: changes of other boxes do not wait for it.
+	trackMu sync.Mutex
+	track   *conn
+
 	mu    sync.Mutex
 	conn  *conn
 	state state
@@ -25,29 +30,33 @@ type Table struct {
 	synced bool
 }
 
-// New opens the one lasting connection, in the network namespace of the calling thread, and the watch
+// New opens the lasting connections, in the network namespace of the calling thread, and the watch
 // behind Changed. It reads and writes no rule. Close ends both.
 func New(c Config, log *slog.Logger) (*Table, error) {
 	c, err := c.normal()
 	if err != nil {
 		return nil, fmt.Errorf("table inet %s: %w", tableName, err)
 	}
-	cn, err := dial()
-	if err != nil {
+	t := &Table{config: c, log: log, state: newState(c.Marks)}
+	if t.conn, err = dial(); err != nil {
 		return nil, err
 	}
-	w, err := newWatch(cn.ours)
-	if err != nil {
-		return nil, errors.Join(err, cn.close())
+	if t.track, err = dial(); err != nil {
+		return nil, errors.Join(err, t.conn.close())
 	}
-	return &Table{config: c, log: log, watch: w, conn: cn, state: newState(c.Marks)}, nil
+	if t.watch, err = newWatch(t.conn.ours); err != nil {
+		return nil, errors.Join(err, t.conn.close(), t.track.close())
+	}
+	return t, nil
 }
 
 // Close gives the connection back; the table stays in the kernel.
 func (t *Table) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return errors.Join(t.watch.close(), t.conn.close())
+	t.trackMu.Lock()
+	defer t.trackMu.Unlock()
+	return errors.Join(t.watch.close(), t.conn.close(), t.track.close())
 }
 
 // Changed receives a value when somebody else changed or removed our table, some milliseconds after
@@ -66,19 +75,27 @@ func (t *Table) Put(ctx context.Context, v lease.Verdict) error {
 // Delete takes a leaf out of the table, then removes the conntrack entries of all its flows. No error
 // when the table does not have it.
 func (t *Table) Delete(ctx context.Context, v lease.Verdict) error {
+	number, err := t.take(ctx, v)
+	if err != nil {
+		return err
+	}
+	t.trackMu.Lock()
+	defer t.trackMu.Unlock()
+	return t.track.deleteConntrack(ctx, t.config.Marks, number)
+}
+
+// take removes a leaf and returns the lease number that its flows carry.
+func (t *Table) take(ctx context.Context, v lease.Verdict) (uint16, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	number := v.Number
 	if e, ok := t.state.leaves[v.Leaf]; ok {
 		number = e.verdict.Number
 		if err := t.move(ctx, t.state.without(v.Leaf), v.Leaf); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	if err := t.forgetFlows(ctx, v.Leaf); err != nil {
-		return err
-	}
-	return t.conn.deleteConntrack(ctx, t.config.Marks, number)
+	return number, t.forgetFlows(ctx, v.Leaf)
 }
 
 // move goes to a state that differs in one leaf.
@@ -130,7 +147,28 @@ func (t *Table) Refill(ctx context.Context, all []lease.Verdict) error {
 	return t.refill(ctx, all)
 }
 
+// refill tries again when somebody else changed the table between our listing and our batch.
 func (t *Table) refill(ctx context.Context, all []lease.Verdict) error {
+	var err error
+	for range 5 {
+		if err = t.refillOnce(ctx, all); err == nil || ctx.Err() != nil || !raced(err) {
+			break
+		}
+	}
+	return err
+}
+
+// raced says whether an error is what a change by somebody else looks like.
+func raced(err error) bool {
+	for _, e := range []error{errNotWritten, unix.ENOENT, unix.EEXIST, unix.EBUSY} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Table) refillOnce(ctx context.Context, all []lease.Verdict) error {
 	t.synced = false
 	have, err := t.conn.list(ctx, true)
 	if err != nil {

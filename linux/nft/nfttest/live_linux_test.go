@@ -95,7 +95,7 @@ func TestDeleteConntrack(t *testing.T) {
 		t.Error("host")
 	}
 	count := func(number uint16) (n int) {
-		for _, mark := range []uint32{0x10000000, 0x20000000} {
+		for _, mark := range []uint32{0x30000000, 0x20000000} {
 			n += strings.Count(l.run("conntrack", "-L"), fmt.Sprintf("mark=%d ", mark|uint32(number)))
 		}
 		return n

@@ -1,10 +1,14 @@
 package nfttest
 
 import (
+	"errors"
 	"net/netip"
+	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/gominimal/minhost/installer/lease"
 	"github.com/gominimal/minhost/linux/nft"
@@ -155,4 +159,45 @@ func TestProbeAndDestroy(t *testing.T) {
 	if after := foreign(); after != before {
 		t.Errorf("tables of others: %s\nwere %s", after, before)
 	}
+}
+
+// Eight callers at once, while somebody flushes: every call succeeds, and the table holds what is left.
+func TestConcurrent(t *testing.T) {
+	l := newLab(t)
+	l.must(l.table.Refill(l.ctx(), nil))
+	policies := []lease.Policy{deny(), openEgress(), allow(t, "10.0.0.0/8 443 tcp"), allow(t, "10.0.0.0/8 443 tcp", "::/0 udp")}
+	ctx := l.ctx()
+	var wg sync.WaitGroup
+	var left []lease.Verdict
+	for w := range 8 {
+		v := lease.Verdict{Leaf: uint64(1<<40 + w), Number: uint16(w + 1), Policy: policies[w%len(policies)]}
+		if w%2 == 0 {
+			left = append(left, v)
+		}
+		wg.Go(func() {
+			for i := range 10 {
+				change := v
+				change.Policy = policies[(w+i)%len(policies)]
+				if err := errors.Join(l.table.Put(ctx, change), l.table.Delete(ctx, change), l.table.Put(ctx, change), l.table.Put(ctx, v)); err != nil {
+					t.Error(err)
+				}
+			}
+			if w%2 == 1 {
+				if err := l.table.Delete(ctx, v); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for range 5 {
+			time.Sleep(20 * time.Millisecond)
+			if out, err := exec.Command("nft", "flush ruleset").CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		}
+	})
+	wg.Wait()
+	l.must(l.table.Refill(ctx, left)) // a flush may have come last
+	l.same(l.table, left)
 }
