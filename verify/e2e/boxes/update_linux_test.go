@@ -47,16 +47,18 @@ func TestUpdate(t *testing.T) {
 	h.outcome("this host", false, netlab.Dial{Network: "tcp", Address: atPort(o.near4(), 3500)}.Do(), "tcp", o.near4())
 }
 
-// TestUpdateLiveFlow: a flow that a new policy does not admit ends; one that it admits goes on.
+// TestUpdateLiveFlow: a flow to another host that a new policy does not admit ends; one that it
+// admits goes on.
 func TestUpdateLiveFlow(t *testing.T) {
 	h := newHost(t)
-	service := netlab.Echo(h, "tcp", "127.0.0.1:8099", 0)
-	b := h.box("flow", rules("127.0.0.1 8099 tcp"))
+	o := h.outside()
+	service := o.echo("tcp", atPort(o.far4(), 8099))
+	b := h.box("flow", rules(o.far4()+" 8099 tcp"))
 	hold := func() string { return ask[string](b.agent, "hold", service) }
 	if got := hold(); got != "" {
 		t.Fatalf("connect: %s", got)
 	}
-	b.update(rules("127.0.0.1 8000-9000 tcp"))
+	b.update(rules("10.99.0.0/16 8000-9000 tcp"))
 	if got := ask[string](b.agent, "talk", ""); got != "" {
 		t.Errorf("a flow that both policies admit: %s", got)
 	}
