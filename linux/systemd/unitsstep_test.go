@@ -57,11 +57,21 @@ func TestUnitsStepCycle(t *testing.T) {
 		t.Errorf("a second apply wrote %d files", m.changes-changes)
 	}
 	mgr.active[TreeService], mgr.active[HelperService] = true, true
+	cleaned := 0
+	s.Clean = func() error {
+		if cleaned++; len(mgr.active) != 0 {
+			t.Errorf("cleaned while %v ran", mgr.active)
+		}
+		return nil
+	}
 	if err := s.Undo(t.Context(), rec); err != nil {
 		t.Fatal(err)
 	}
 	if len(m.files) != 0 || len(mgr.enabled) != 0 || len(mgr.active) != 0 {
 		t.Errorf("left over: %d files, enabled %v, active %v", len(m.files), mgr.enabled, mgr.active)
+	}
+	if cleaned != 1 {
+		t.Errorf("cleaned %d times", cleaned)
 	}
 	if err := s.Undo(t.Context(), rec); err != nil {
 		t.Errorf("undo of nothing: %v", err)

@@ -44,6 +44,9 @@ func (s *UnitsStep) Undo(ctx context.Context, rec installer.Record) error {
 		}
 	}
 	errs = append(errs, s.Systemctl.Reload(ctx), s.stopRest(ctx, ours))
+	if s.Clean != nil {
+		errs = append(errs, s.Clean())
+	}
 	return errors.Join(errs...)
 }
 
