@@ -69,6 +69,7 @@ func (s *session) end(ctx context.Context) {
 	// A call that was cancelled has closed the connection, and with it the lease is gone.
 	defer func() { s.client.Close() }()
 	switch {
+	case s.alone: // a helper that starts again finds the leaf without an owner and ends it
 	case s.attached:
 		s.teardown(ctx)
 	case s.planned:

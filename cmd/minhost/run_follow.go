@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gominimal/minhost/installer/client"
 	"github.com/gominimal/minhost/installer/client/hold"
 )
 
@@ -58,7 +59,7 @@ func (s *session) follow(ctx context.Context) (status int, err error) {
 			s.forward(sig.(syscall.Signal))
 		case change := <-s.child.Changes():
 			if change.Stopped() && s.term != nil {
-				s.suspend(change.StopSignal())
+				s.suspend()
 			}
 		case <-lost:
 			lost = nil
@@ -66,6 +67,7 @@ func (s *session) follow(ctx context.Context) (status int, err error) {
 		case err := <-kept:
 			if err != nil {
 				_ = s.child.SignalGroup(syscall.SIGKILL)
+				s.alone = errors.As(err, new(*client.Failure))
 				return 0, s.orphaned(err)
 			}
 			lost = s.client.Lost()
@@ -108,18 +110,13 @@ func (s *session) forward(sig syscall.Signal) {
 }
 
 // suspend stops this program's process group because the program stopped, so that the shell of
-// the terminal sees its job stopped; when it goes on, so does the program. The stop is one that
-// the kernel leaves out for a group that nobody could wake (an orphaned one): SIGSTOP is not.
-func (s *session) suspend(sig syscall.Signal) {
+// the terminal sees its job stopped; when it goes on, so does the program. The stop is SIGTTIN:
+// the kernel leaves it out for a group that nobody could wake (an orphaned one), unlike SIGSTOP,
+// and the Go runtime has no hand in it, unlike in SIGTSTP, whose default Reset does not bring
+// back (go 1.26, sigdisable).
+func (s *session) suspend() {
 	s.term.Take(s.child)
-	if sig == syscall.SIGSTOP {
-		sig = syscall.SIGTSTP
-	}
-	if sig == syscall.SIGTSTP && !signal.Ignored(sig) {
-		signal.Reset(syscall.SIGTSTP)
-		defer signal.Notify(s.signals.c, syscall.SIGTSTP)
-	}
-	_ = syscall.Kill(0, sig)
+	_ = syscall.Kill(0, syscall.SIGTTIN)
 	s.awaitContinue()
 	s.term.Give(s.child)
 	_ = s.child.SignalGroup(syscall.SIGCONT)

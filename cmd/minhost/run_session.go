@@ -40,6 +40,7 @@ type session struct {
 	planned  bool
 	child    *hold.Child
 	attached bool
+	alone    bool // no helper can be found any more
 }
 
 func newSession(env *environment, path string, args []string) *session {

@@ -18,6 +18,8 @@ import (
 type Behaviour struct {
 	// Refusals is what every Teardown answers.
 	Refusals []api.Refusal
+	// Net is the net plan of every plan.
+	Net api.NetPlan
 	// Enforcement of every plan; per_box when empty.
 	Enforcement api.Enforcement
 	// Fail gives methods an error instead of an effect.
@@ -72,7 +74,13 @@ func Start(t testing.TB, b Behaviour) *Helper {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Chmod(folder, 0o755); err != nil { // as the real one: everybody may connect
+		t.Fatal(err)
+	}
 	h := &Helper{Path: filepath.Join(folder, "helper.sock"), Behaviour: b, boxes: map[string]*box{}, conns: map[*net.UnixConn]bool{}}
+	if h.Net.Resolver == "" {
+		h.Net.Resolver = api.ResolverHost
+	}
 	if h.service, err = varlink.NewService("gominimal", "minhost", "test", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -92,6 +100,9 @@ func (h *Helper) Listen(t testing.TB) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: h.Path, Net: "unix"})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(h.Path, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	h.listener = l

@@ -56,12 +56,10 @@ func (h *Helper) do(ctx context.Context, method string, in any, fds []*os.File) 
 		return api.WatchOut{Event: api.Event{Kind: api.EventKindGone, Lease: in.Lease}}, nil
 	case *api.JoinIn:
 		_, err := h.find(in.Lease, in.Secret)
-		return api.JoinOut{Net: net0}, err
+		return api.JoinOut{Net: h.Net}, err
 	}
 	return api.NewOut(method), nil
 }
-
-var net0 = api.NetPlan{Resolver: api.ResolverHost}
 
 func (h *Helper) plan(conn *net.UnixConn, in *api.PlanIn) api.PlanOut {
 	h.next++
@@ -70,7 +68,7 @@ func (h *Helper) plan(conn *net.UnixConn, in *api.PlanIn) api.PlanOut {
 	h.boxes[b.id] = b
 	out := api.PlanOut{
 		Lease: b.id, Secret: Secret, Name: in.Name, HostAddress: "127.0.64.254", Leaf: "/none/" + b.id,
-		Net: net0, Enforcement: api.EnforcementPerBox, Boundary: api.BoundaryCooperative,
+		Net: h.Net, Enforcement: api.EnforcementPerBox, Boundary: api.BoundaryCooperative,
 	}
 	if in.Name != "" {
 		out.Address = fmt.Sprintf("127.0.64.%d", h.next)

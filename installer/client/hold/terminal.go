@@ -10,7 +10,7 @@ import (
 )
 
 // Terminal is the controlling terminal of this program. A nil Terminal is none: its methods do
-// nothing then.
+// nothing then. Its first use makes this program, and what it starts behind it, ignore SIGTTOU.
 type Terminal struct {
 	fd    int
 	group int // of this program
@@ -59,11 +59,9 @@ func (t *Terminal) foreground() int {
 }
 
 // set changes the foreground group. From the background the kernel answers with SIGTTOU, which
-// stops a program unless it is ignored; nothing is started meanwhile that could inherit that.
+// stops a program unless it is ignored. It stays ignored: Reset does not bring the default back
+// (go 1.26, sigdisable). The child was started before and does not inherit that.
 func (t *Terminal) set(group int) {
-	if !signal.Ignored(syscall.SIGTTOU) {
-		signal.Ignore(syscall.SIGTTOU)
-		defer signal.Reset(syscall.SIGTTOU)
-	}
+	signal.Ignore(syscall.SIGTTOU)
 	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group)
 }
