@@ -185,4 +185,3 @@ func mustRun(t *testing.T, c standalone.Config) int {
 	}
 	return pid
 }
-
