@@ -50,7 +50,9 @@ func startBus(t *testing.T) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	// A test that hangs is ended by a panic, which runs no cleanup: the daemon must not outlive it.
+	end := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	t.Cleanup(func() { end.Stop(); cmd.Process.Kill(); cmd.Wait() })
 	address, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
