@@ -11,7 +11,12 @@ import (
 )
 
 // TreeStep makes the cgroup tree: root, holder, boxes.
-type TreeStep struct{ Ground Ground }
+type TreeStep struct {
+	Ground Ground
+	// Unit starts the unit whose cgroup is the root of the tree, and which makes the rest. The tree
+	// goes with the unit, not with this step. Nil where there is no service manager.
+	Unit func(context.Context) error
+}
 
 var _ installer.Step = TreeStep{}
 
@@ -66,18 +71,34 @@ func mountCause(err error) string {
 	return ""
 }
 
+// treeMade is what the journal keeps: the directories that were not there before the first change.
+type treeMade struct {
+	Made []string `json:"made"`
+}
+
 // Apply makes what is missing.
-func (s TreeStep) Apply(context.Context, *installer.Record) error {
+func (s TreeStep) Apply(_ context.Context, rec *installer.Record) error {
 	t, err := s.Ground.Tree()
 	if err != nil {
 		return err
 	}
-	return errors.Join(t.Ensure(), t.Close())
+	r, err := t.Probe()
+	if err == nil {
+		err = rec.Keep(treeMade{Made: r.Missing})
+	}
+	if err == nil {
+		err = t.Ensure()
+	}
+	return errors.Join(err, t.Close())
 }
 
-// Undo removes the tree. Leaves without a process are plans of runners that are gone; a leaf with
+// Undo removes what Apply made of the tree. Leaves without a process are plans of runners that are gone; a leaf with
 // processes is a live box, and an error that names it.
-func (s TreeStep) Undo(context.Context, installer.Record) error {
+func (s TreeStep) Undo(_ context.Context, rec installer.Record) error {
+	var kept treeMade
+	if _, err := rec.Kept(&kept); err != nil || len(kept.Made) == 0 {
+		return err // cut off before the first change
+	}
 	t, err := s.Ground.Tree()
 	if mountCause(err) != "" {
 		return nil // no cgroup2, so no tree
@@ -91,7 +112,7 @@ func (s TreeStep) Undo(context.Context, installer.Record) error {
 			return err
 		}
 	}
-	return t.Destroy()
+	return t.Destroy(kept.Made...)
 }
 
 func removeEmpty(t *cgroup.Tree) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
-	"github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sys/unix"
 
 	"github.com/gominimal/minhost/installer/api"
@@ -78,11 +76,11 @@ func runHelper(ctx context.Context, env *environment, l linux.Layout) error {
 		return fmt.Errorf("helper: %w", err)
 	}
 	defer lock.Release()
-	return serveHelper(ctx, env.Log, l, disk, boot, socket)
+	return serveHelper(ctx, env, l, disk, boot, socket)
 }
 
-func serveHelper(ctx context.Context, log *slog.Logger, l linux.Layout, disk *host.Disk, boot string, socket *net.UnixListener) error {
-	manager := serviceManager()
+func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *host.Disk, boot string, socket *net.UnixListener) error {
+	log, manager := env.Log, serviceManager()
 	ground := linux.Ground{Rel: treeRel(manager), Log: log}
 	tree, err := ground.Tree()
 	if err != nil {
@@ -125,8 +123,6 @@ func serveHelper(ctx context.Context, log *slog.Logger, l linux.Layout, disk *ho
 		go reader.Run(ctx)
 		go h.WatchTable(ctx)
 	}
-	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
-		log.Warn("readiness", "cause", err)
-	}
+	notifyReady(env)
 	return h.Serve(ctx, socket)
 }

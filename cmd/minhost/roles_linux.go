@@ -46,6 +46,7 @@ func roles(env *environment, l linux.Layout) []*cobra.Command {
 		role("helper", "Serve the API (started by the service manager)", func(ctx context.Context) error { return runHelper(ctx, env, l) }),
 		role("resolverd", "Answer the zone (started by the service manager)", func(ctx context.Context) error { return runResolverd(ctx, env, l) }),
 		role("hold", "Make tree, belt and table, then hold the tree (started by the service manager)", func(ctx context.Context) error { return runHold(ctx, env, l) }),
+		role("names", "Keep the link that sends the zone to the answerer (started by the service manager)", func(ctx context.Context) error { return runNames(ctx, env) }),
 		supervise,
 		raw(listenVerb, standalone.ExecListen),
 		raw(selfTestVerb, func(args []string) error { return exitWith(selftest.Child(args, os.Stdout, os.Stderr)) }),
@@ -74,6 +75,20 @@ func runResolverd(ctx context.Context, env *environment, l linux.Layout) error {
 	})
 }
 
+// runNames is `minhost names`: it keeps link and resolver settings right until SIGTERM.
+func runNames(ctx context.Context, env *environment) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	return namesStep(nil).Hold(ctx, env.Log, func() { notifyReady(env) })
+}
+
+// notifyReady tells the service manager, where there is one.
+func notifyReady(env *environment) {
+	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
+		env.Log.Warn("readiness", "cause", err)
+	}
+}
+
 // runHold is `minhost hold`, the main process of the tree unit: it enters holder/ (a unit's own
 // cgroup may have no process beside sub-cgroups), applies the boot steps of the tree, and sleeps.
 func runHold(ctx context.Context, env *environment, l linux.Layout) error {
@@ -97,9 +112,7 @@ func runHold(ctx context.Context, env *environment, l linux.Layout) error {
 			return fmt.Errorf("hold: %s: %w", s.ID(), err)
 		}
 	}
-	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
-		env.Log.Warn("readiness", "cause", err)
-	}
+	notifyReady(env)
 	<-ctx.Done()
 	return nil
 }

@@ -31,7 +31,6 @@ func treeRel(m systemd.Manager) string {
 // order, so that no rule approves without a belt that asks for it.
 func steps(env *environment, l linux.Layout, disk *host.Disk, gate host.Gate) ([]installer.Step, error) {
 	manager := serviceManager()
-	ground := linux.Ground{Rel: treeRel(manager), Gate: gate, Log: env.Log}
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		return nil, fmt.Errorf("read this program: %w", err)
@@ -45,39 +44,40 @@ func steps(env *environment, l linux.Layout, disk *host.Disk, gate host.Gate) ([
 		linux.OperatorStep{FS: disk, Path: l.Operators, UID: env.For.UID, Name: env.For.Name},
 		linux.RangeStep{},
 	}
-	boot := []installer.Step{
+	ground := linux.Ground{Rel: treeRel(manager), Gate: gate, Log: env.Log}
+	if manager.Kind == systemd.Systemd {
+		more, err := systemdSteps(env, l, disk, gate, manager, ground)
+		return append(all, more...), err
+	}
+	return append(all, standaloneSteps(env, l, disk, gate, manager, ground)...), nil
+}
+
+// standaloneSteps are those of a host without a service manager that we know.
+func standaloneSteps(env *environment, l linux.Layout, disk *host.Disk, gate host.Gate, m systemd.Manager, ground linux.Ground) []installer.Step {
+	return []installer.Step{
 		linux.TreeStep{Ground: ground},
 		linux.BeltStep{Ground: ground},
 		linux.TableStep{Ground: ground, Repair: env.repairTable},
+		&standalone.ServicesStep{Config: standaloneConfig(l), Gate: gate, Helper: env.askHelper, Answerer: askAnswerer,
+			Clean: func() error { return cleanRun(l, disk) }},
+		&standalone.BootStep{Reason: m.Reason},
+		namesStep(gate),
 	}
-	services, err := serviceSteps(env, l, disk, gate, manager)
+}
+
+// systemdSteps: the units come first, since the tree is the cgroup of one of them.
+func systemdSteps(env *environment, l linux.Layout, disk *host.Disk, gate host.Gate, m systemd.Manager, ground linux.Ground) ([]installer.Step, error) {
+	units, err := systemd.Units(systemd.DefaultParams(l.Program, l.Socket))
 	if err != nil {
 		return nil, err
 	}
-	if manager.Kind == systemd.Systemd { // the tree is a unit's: the units come first
-		return append(append(append(all, services[0]), boot...), services[1:]...), nil
-	}
-	return append(append(all, boot...), services...), nil
-}
-
-// serviceSteps keep helper and answerer running, and bring them back at boot where something can.
-func serviceSteps(env *environment, l linux.Layout, disk *host.Disk, gate host.Gate, m systemd.Manager) ([]installer.Step, error) {
-	ask := func(ctx context.Context) error { return env.askHelper(ctx) }
-	if m.Kind == systemd.Systemd {
-		units, err := systemd.Units(systemd.DefaultParams(l.Program, l.Socket))
-		if err != nil {
-			return nil, err
-		}
-		ctl := systemd.Systemctl{Run: host.Exec{Gate: gate}, Path: systemd.FindSystemctl(systemd.HostEnv())}
-		return []installer.Step{
-			&systemd.UnitsStep{Units: units, FS: disk, Manager: m, Systemctl: ctl},
-			namesStep(gate),
-		}, nil
-	}
+	ctl := systemd.Systemctl{Run: host.Exec{Gate: gate}, Path: systemd.FindSystemctl(systemd.HostEnv())}
 	return []installer.Step{
-		&standalone.ServicesStep{Config: standaloneConfig(l), Gate: gate, Helper: ask, Answerer: askAnswerer,
-			Clean: func() error { return cleanRun(l, disk) }},
-		&standalone.BootStep{Reason: m.Reason},
+		&systemd.UnitsStep{Units: units, FS: disk, Manager: m, Systemctl: ctl, Clean: func() error { return cleanRun(l, disk) }},
+		linux.TreeStep{Ground: ground, Unit: func(ctx context.Context) error { return ctl.Start(ctx, systemd.TreeService) }},
+		linux.BeltStep{Ground: ground},
+		linux.TableStep{Ground: ground, Repair: env.repairTable},
+		&systemd.ServicesStep{Program: l.Program, Systemctl: ctl, Helper: env.askHelper, Answerer: askAnswerer},
 		namesStep(gate),
 	}, nil
 }
