@@ -12,7 +12,7 @@ import (
 )
 
 // OperatorStep makes one account an operator. The file is minhost's own, in its own folder: Undo
-// removes it with everybody in it.
+// removes it with everybody in it, unless it was there before.
 type OperatorStep struct {
 	FS   host.FS
 	Path string
@@ -57,18 +57,53 @@ func (s OperatorStep) Probe(context.Context) (installer.Observation, error) {
 	return o, nil
 }
 
+// operatorsBefore is what the journal keeps: the file that was there before the first change.
+type operatorsBefore struct {
+	There   bool        `json:"there"`
+	Content []byte      `json:"content,omitempty"`
+	UID     int         `json:"uid"`
+	GID     int         `json:"gid"`
+	Mode    fs.FileMode `json:"mode"`
+}
+
 // Apply adds the account. The folder is there: the journal, written before, is in it.
-func (s OperatorStep) Apply(context.Context, *installer.Record) error {
+func (s OperatorStep) Apply(_ context.Context, rec *installer.Record) error {
 	list, err := operators.Read(s.FS, s.Path)
 	if err != nil {
+		return err
+	}
+	if err := s.keep(rec); err != nil {
 		return err
 	}
 	list, _ = list.Add(s.UID)
 	return operators.Write(s.FS, s.Path, list)
 }
 
-// Undo removes the file.
-func (s OperatorStep) Undo(context.Context, installer.Record) error {
+func (s OperatorStep) keep(rec *installer.Record) error {
+	info, err := s.FS.Lstat(s.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return rec.Keep(operatorsBefore{})
+	}
+	if err != nil {
+		return err
+	}
+	content, err := s.FS.ReadFile(s.Path)
+	if err != nil {
+		return err
+	}
+	a := info.Settable()
+	return rec.Keep(operatorsBefore{There: true, Content: content, UID: a.UID, GID: a.GID, Mode: a.Mode})
+}
+
+// Undo removes the file, or gives back the one that an admin had put there before.
+func (s OperatorStep) Undo(_ context.Context, rec installer.Record) error {
+	var b operatorsBefore
+	if ok, err := rec.Kept(&b); err != nil || !ok {
+		return err // cut off before the first change
+	}
+	if b.There {
+		return s.FS.WriteFile(s.Path, b.Content, host.Attr{UID: b.UID, GID: b.GID, Mode: b.Mode})
+	}
 	err := s.FS.Remove(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

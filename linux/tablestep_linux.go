@@ -3,7 +3,7 @@ package linux
 import (
 	"context"
 	"errors"
-	"io/fs"
+	"fmt"
 	"os"
 	"strings"
 
@@ -42,9 +42,17 @@ func (s TableStep) Probe(ctx context.Context) (installer.Observation, error) {
 		o.State, o.Detail, o.Next = installer.Unknown, "listing rules needs root", "sudo minhost verify"
 		return o, nil
 	}
+	foreign, err := s.foreign(ctx)
+	if err != nil {
+		return o, err
+	}
+	if foreign {
+		o.State, o.Detail = installer.Foreign, errForeign.Error()
+		return o, nil
+	}
 	var present bool
 	var differ []string
-	err := s.Ground.table(func(t *nft.Table) (err error) {
+	err = s.Ground.table(func(t *nft.Table) (err error) {
 		present, differ, err = t.Probe(ctx)
 		return err
 	})
@@ -64,9 +72,26 @@ func (s TableStep) Probe(ctx context.Context) (installer.Observation, error) {
 	return o, nil
 }
 
-// Apply writes the skeleton, or lets a running helper write the whole table.
+// errForeign is a table of our name that somebody else made.
+var errForeign = errors.New("there is a table inet minhost that minhost did not make")
+
+// foreign looks at the table, tree or no tree.
+func (s TableStep) foreign(ctx context.Context) (foreign bool, err error) {
+	t, err := s.bare()
+	if err != nil {
+		return false, err
+	}
+	foreign, err = t.Foreign(ctx)
+	return foreign, errors.Join(err, t.Close())
+}
+
+// Apply writes the skeleton, or lets a running helper write the whole table. A helper takes its table
+// back from whoever replaced it; without one a table that came between probe and change stays.
 func (s TableStep) Apply(ctx context.Context, _ *installer.Record) error {
 	if running, err := s.Repair(ctx); running {
+		return err
+	}
+	if err := s.refuseForeign(ctx); err != nil {
 		return err
 	}
 	if err := s.Ground.Gate.Pass("nft refill table inet minhost"); err != nil {
@@ -75,27 +100,30 @@ func (s TableStep) Apply(ctx context.Context, _ *installer.Record) error {
 	return s.Ground.table(func(t *nft.Table) error { return t.Refill(ctx, nil) })
 }
 
-// Undo deletes our table.
+func (s TableStep) refuseForeign(ctx context.Context) error {
+	foreign, err := s.foreign(ctx)
+	if err == nil && foreign {
+		err = fmt.Errorf("%w; look: nft list table inet minhost", errForeign)
+	}
+	return err
+}
+
+// Undo deletes our table, which needs no tree.
 func (s TableStep) Undo(ctx context.Context, _ installer.Record) error {
 	if err := s.Ground.Gate.Pass("nft delete table inet minhost"); err != nil {
 		return err
 	}
-	t, err := s.destroyer()
+	if err := s.refuseForeign(ctx); err != nil {
+		return err
+	}
+	t, err := s.bare()
 	if err != nil {
 		return err
 	}
 	return errors.Join(t.Destroy(ctx), t.Close())
 }
 
-// destroyer opens the table for its removal, which needs no tree.
-func (s TableStep) destroyer() (*nft.Table, error) {
-	t, err := s.Ground.boxes()
-	if errors.Is(err, errNoTree) || errors.Is(err, fs.ErrNotExist) || mountCause(err) != "" {
-		return nft.New(nft.Config{Boxes: 1, Level: 1}, s.Ground.Log)
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer t.Close()
-	return s.Ground.TableOf(t)
+// bare opens the table without a tree, to look whose it is and to remove it.
+func (s TableStep) bare() (*nft.Table, error) {
+	return nft.New(nft.Config{Boxes: 1, Level: 1}, s.Ground.Log)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"time"
@@ -72,20 +73,25 @@ func planHost(ctx context.Context, env *environment) (plan installer.Plan, err e
 }
 
 // locked calls f as root, with the lock of apply and undo.
-func (env *environment) locked(ctx context.Context, f func(*installer.Engine, *host.Lock) error) error {
+func (env *environment) locked(ctx context.Context, f func(*installer.Engine) error) error {
 	return env.withEngine(ctx, func(e *installer.Engine, disk *host.Disk) error {
 		lock, err := host.TakeLock(ctx, disk, env.Platform.Lock, lockWait)
 		if err != nil {
 			return err
 		}
-		return f(e, lock)
+		err = f(e)
+		// Without a journal nothing is installed, before an apply that was refused or after an undo:
+		// then not even the lock stays.
+		if _, gone := disk.Lstat(env.Platform.Journal); errors.Is(gone, fs.ErrNotExist) {
+			return errors.Join(err, lock.Remove())
+		}
+		return errors.Join(err, lock.Release())
 	})
 }
 
 // apply makes the chosen steps; expect, when given, is the digest of the plan that was shown.
 func (env *environment) apply(ctx context.Context, o installer.Options, expect string) (report installer.Report, err error) {
-	err = env.locked(ctx, func(e *installer.Engine, lock *host.Lock) error {
-		defer lock.Release()
+	err = env.locked(ctx, func(e *installer.Engine) error {
 		if expect != "" {
 			if got := e.Plan(ctx).Digest(); got != expect {
 				return hinted{fmt.Errorf("this host, or this program, is no longer as the plan %.12s found it (now %.12s): nothing was changed", expect, got),
@@ -100,12 +106,7 @@ func (env *environment) apply(ctx context.Context, o installer.Options, expect s
 
 // undo takes everything back, the lock last.
 func (env *environment) undo(ctx context.Context) error {
-	return env.locked(ctx, func(e *installer.Engine, lock *host.Lock) error {
-		if err := e.Undo(ctx); err != nil {
-			return errors.Join(err, lock.Release())
-		}
-		return lock.Remove()
-	})
+	return env.locked(ctx, func(e *installer.Engine) error { return e.Undo(ctx) })
 }
 
 // onTerminal tells whether somebody can be asked.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -22,8 +23,9 @@ func (e *OccupiedError) Error() string {
 }
 
 // Destroy removes boxes, holder and the root when no leaf and no process is in them, else it removes
-// nothing and returns *OccupiedError. A tree that is not there is no error.
-func (t *Tree) Destroy() error {
+// nothing and returns *OccupiedError. Given names (as Report.Missing has them) it leaves the others of
+// the three where they are. A tree that is not there is no error.
+func (t *Tree) Destroy(only ...string) error {
 	root, err := t.walk()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -48,20 +50,32 @@ func (t *Tree) Destroy() error {
 		return occupied
 	}
 	t.letGo()
+	chosen := func(d dir, name string) bool { return len(only) == 0 || slices.Contains(only, d.join(name)) }
 	for _, name := range []string{boxesName, holderName} {
+		if !chosen(root, name) {
+			continue
+		}
 		if err := t.rmdir(root, name); err != nil {
 			return err
 		}
 	}
+	return t.destroyRoot(chosen)
+}
+
+func (t *Tree) destroyRoot(chosen func(dir, string) bool) error {
 	above := t.top
 	if n := len(t.parts) - 1; n > 0 {
 		up := &Tree{top: t.top, parts: t.parts[:n]}
+		var err error
 		if above, err = up.walk(); err != nil {
 			return err
 		}
 		defer above.close()
 	}
-	return t.rmdir(above, t.parts[len(t.parts)-1])
+	if name := t.parts[len(t.parts)-1]; chosen(above, name) {
+		return t.rmdir(above, name)
+	}
+	return nil
 }
 
 func (t *Tree) rmdir(parent dir, name string) error {

@@ -17,7 +17,7 @@ func TestSnapshotSees(t *testing.T) {
 	diff := before.Diff(rig.Take(t))
 	for _, want := range []string{
 		"+ " + rig.Program, "+ " + rig.Journal, "+ " + rig.Operators, "+ " + rig.Socket, "+ " + rig.Boxes + ": drwxr-xr-x \"\" bpf [0:",
-		"! rules:", "+ listens udp 0100007F:3BF9", "+ listens tcp 0100007F:3BFA", "+ process ",
+		"+ rules inet minhost   0: table inet minhost {", "+ listens udp 0100007F:3BF9", "+ listens tcp 0100007F:3BFA", "+ process ",
 	} {
 		if !has(diff, want) {
 			t.Errorf("the snapshot does not see %q", want)

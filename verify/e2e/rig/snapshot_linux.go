@@ -31,7 +31,7 @@ func Take(t testing.TB) Snapshot {
 	}
 	s.local(t)
 	s.cgroups(t)
-	s["rules"] = tool(t, "/usr/sbin/nft", "list", "ruleset")
+	s.rules(t)
 	s["links"] = tool(t, "/usr/sbin/ip", "-o", "link")
 	s["addresses"] = tool(t, "/usr/sbin/ip", "-o", "address")
 	s["routes"] = tool(t, "/usr/sbin/ip", "route", "show", "table", "all") + tool(t, "/usr/sbin/ip", "rule")
@@ -118,6 +118,9 @@ func (s Snapshot) listeners(t testing.TB) {
 func (s Snapshot) Same(t testing.TB) {
 	t.Helper()
 	if diff := s.Diff(Take(t)); len(diff) > 0 {
+		if len(diff) > 20 {
+			diff = append(diff[:20], fmt.Sprintf("and %d more", len(diff)-20))
+		}
 		t.Errorf("the host is not as it was:\n  %s", strings.Join(diff, "\n  "))
 	}
 }
@@ -125,12 +128,26 @@ func (s Snapshot) Same(t testing.TB) {
 // Diff lists what differs: "-" gone, "+" new, "!" changed.
 func (s Snapshot) Diff(now Snapshot) []string { return hosttest.Diff(s, now) }
 
-// Ruleset is the text of every rule, with handles: what is written again gets new ones. Elements
-// that expire by themselves are left out: a refused packet makes them, verify's own too.
-func Ruleset(t testing.TB) string {
+// rules describes every table line by line: "rules inet minhost: LINE", numbered.
+func (s Snapshot) rules(t testing.TB) {
+	t.Helper()
+	table, n := "", 0
+	for line := range strings.Lines(ruleset(t)) {
+		line = strings.TrimRight(line, "\n")
+		if name, ok := strings.CutPrefix(line, "table "); ok {
+			table, n = strings.TrimSuffix(name, " {"), 0
+		}
+		s[fmt.Sprintf("rules %s %3d", table, n)] = line
+		n++
+	}
+}
+
+// ruleset is the text of every rule. Elements that expire by themselves are left out: a refused packet
+// makes them, verify's own too.
+func ruleset(t testing.TB, flags ...string) string {
 	t.Helper()
 	var b strings.Builder
-	for line := range strings.Lines(tool(t, "/usr/sbin/nft", "-a", "list", "ruleset")) {
+	for line := range strings.Lines(tool(t, "/usr/sbin/nft", append(flags, "list", "ruleset")...)) {
 		if !strings.Contains(line, " expires ") {
 			b.WriteString(line)
 		}
@@ -143,7 +160,8 @@ func Ruleset(t testing.TB) string {
 // left out: they are written by whoever looks.
 func Exact(t testing.TB) Snapshot {
 	t.Helper()
-	s := Snapshot{"rules": Ruleset(t)}
+	// What is written again gets new handles.
+	s := Snapshot{"rules": ruleset(t, "-a")}
 	for _, dir := range []string{filepath.Dir(Program), StateDir, RunDir} {
 		err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || p == RunDir+"/apply.lock" || p == Log {
@@ -179,7 +197,8 @@ func Exact(t testing.TB) Snapshot {
 // links and routes. Loops compare it, and Take once at their end.
 func Quick(t testing.TB) Snapshot {
 	t.Helper()
-	s := Snapshot{"rules": tool(t, "/usr/sbin/nft", "list", "ruleset")}
+	s := Snapshot{}
+	s.rules(t)
 	for _, dir := range []string{filepath.Dir(filepath.Dir(Program)), "/var/lib", "/run"} {
 		for path, what := range hosttest.Snapshot(dir) {
 			if dir != "/run" || path != "netlab" && !strings.HasPrefix(path, "netlab/") {
