@@ -3,6 +3,7 @@ package nfttest
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -123,6 +124,22 @@ func TestSquatter(t *testing.T) {
 	for _, network := range []string{"tcp", "udp"} {
 		squat, _ := netlab.EchoIn(t, netlab.Spawn{Leaf: squatter.FD()}, network, "127.0.0.1:0", 0)
 		l.refused(listed, network, squat)
+	}
+}
+
+// A service of the host that sits on a box's own address, by the wildcard or not, is the host's.
+func TestHostOnOwnAddress(t *testing.T) {
+	l := newLab(t)
+	b := l.box(deny())
+	own := b.Address.String()
+	for _, network := range []string{"tcp", "udp"} {
+		for _, bind := range []string{"0.0.0.0:0", own + ":0"} {
+			at := netlab.Echo(t, network, bind, 0)
+			d := netlab.Dial{Network: network, Address: own + ":" + port(at), Local: own + ":0"}
+			if out := d.From(t, b.FD()); out.OK() || out.Took >= 50*time.Millisecond {
+				t.Errorf("%s at %s: %v", network, at, out)
+			}
+		}
 	}
 }
 
