@@ -149,7 +149,7 @@ func skipName(msg []byte, off int) (end int, plain bool, err error) {
 
 // fold returns a wire name in lower case. Octets that say the length of a label are at most 63, so
 // none of them is a letter.
-func fold(name []byte) string {
+func fold(name []byte) []byte {
 	folded := make([]byte, len(name))
 	for i, c := range name {
 		if c >= 'A' && c <= 'Z' {
@@ -157,5 +157,5 @@ func fold(name []byte) string {
 		}
 		folded[i] = c
 	}
-	return string(folded)
+	return folded
 }

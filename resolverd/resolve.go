@@ -1,10 +1,6 @@
 package resolverd
 
-import (
-	"strings"
-
-	"github.com/miekg/dns"
-)
+import "github.com/miekg/dns"
 
 // kind is what a name is to a view. It decides everything of an answer but the records' owner.
 type kind uint8
@@ -43,7 +39,7 @@ func resolve(q query, z *Zone, v View) resolution {
 	case k == apex:
 		return resolveApex(q.qtype, asked, z)
 	case k == inside:
-		addr, _ := z.lookup(strings.TrimSuffix(key, originKey), v)
+		addr, _ := z.lookup(key[:len(key)-len(originKey)], v)
 		if addr.IsValid() && (q.qtype == dns.TypeA || q.qtype == dns.TypeANY) {
 			return resolution{authoritative: true, answer: []dns.RR{aRecord(asked, addr)}}
 		}
@@ -78,23 +74,24 @@ func negative(rcode int, soa dns.RR) resolution {
 	return resolution{rcode: rcode, authoritative: true, ns: []dns.RR{soa}}
 }
 
-func classify(key string, z *Zone, v View) kind {
-	if key == originKey {
+// classify finds what a folded wire name is. It allocates nothing.
+func classify(key []byte, z *Zone, v View) kind {
+	if string(key) == originKey {
 		return apex
 	}
 	if inZone(key) {
-		if _, exists := z.lookup(strings.TrimSuffix(key, originKey), v); exists {
+		if _, exists := z.lookup(key[:len(key)-len(originKey)], v); exists {
 			return inside
 		}
 		return absent
 	}
-	if key == discoveryKey {
+	if string(key) == discoveryKey {
 		return discovery
 	}
 	if v == HostView {
 		return outside
 	}
-	switch key {
+	switch string(key) {
 	// "No such name" here would say that nothing below exists either (RFC 8020), and a cache in
 	// the box may believe it.
 	case "\x00", "\x08internal\x00", "\x04arpa\x00", "\x08resolver\x04arpa\x00":
@@ -105,10 +102,10 @@ func classify(key string, z *Zone, v View) kind {
 
 // inZone tells whether a folded wire name is below the zone. It goes label by label: the octets of
 // the zone's name could also be the inside of a longer label.
-func inZone(key string) bool {
+func inZone(key []byte) bool {
 	for len(key) > len(originKey) {
 		key = key[1+int(key[0]):]
-		if key == originKey {
+		if string(key) == originKey {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package resolverd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,9 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/gominimal/minhost/resolverd/datagram"
+	"github.com/gominimal/minhost/resolverd/report"
 )
 
 // The ports that the answerer has unless told otherwise.
@@ -33,6 +37,11 @@ type Config struct {
 	ZoneFile string
 	// BootID is this boot's, in the form that the writer of the zone file uses.
 	BootID string
+	// Report is the path of the unix socket that refused names and counters go to; "" tells
+	// nobody. It need not exist yet.
+	Report string
+	// LeaseMark is the bit of the packet mark that tells a lease; 0 means DefaultLeaseMark.
+	LeaseMark uint32
 	// Log receives one line for each thing worth knowing; no query is ever logged.
 	Log *slog.Logger
 }
@@ -45,6 +54,11 @@ type Server struct {
 	zone    atomic.Pointer[Zone]
 	log     *slog.Logger
 
+	counts    counts
+	report    *report.Sender // nil: nobody is told
+	leaseMark uint32
+
+	batch    func(*net.UDPConn) (datagram.Batch, error)
 	udpLimit int
 	tcp      tcpLimits
 }
@@ -74,7 +88,11 @@ func Listen(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("resolverd: %w", err)
 	}
-	s := &Server{sockets: bound, log: cfg.Log, udpLimit: UDPLimit, tcp: defaultTCPLimits()}
+	s := &Server{sockets: bound, log: cfg.Log, leaseMark: cmp.Or(cfg.LeaseMark, DefaultLeaseMark),
+		batch: datagram.New, udpLimit: UDPLimit, tcp: defaultTCPLimits()}
+	if cfg.Report != "" {
+		s.report = report.NewSender(cfg.Report)
+	}
 	s.peers = &peers{list: net.InterfaceAddrs, now: time.Now}
 	s.source = &source{path: cfg.ZoneFile, bootID: cfg.BootID, log: cfg.Log, publish: s.zone.Store, poll: pollInterval}
 	return s, nil
@@ -96,6 +114,7 @@ func (s *Server) Serve(parent context.Context) error {
 	for _, l := range s.sockets.tcp {
 		wg.Go(func() { cancelOn(cancel, s.serveTCP(ctx, l)) })
 	}
+	wg.Go(func() { s.tellCounters(ctx, countersEvery) })
 	s.log.Info("answering", "zone", Origin, "sockets", s.sockets.names())
 	// Tells systemd that lookups work. Elsewhere NOTIFY_SOCKET is not set and nothing happens.
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
@@ -103,6 +122,8 @@ func (s *Server) Serve(parent context.Context) error {
 	}
 	s.source.run(ctx, watch)
 	wg.Wait()
+	s.report.Close()
+	s.log.Info("answered", s.Counters().Attrs()...)
 	if parent.Err() == nil {
 		return fmt.Errorf("resolverd: %w", context.Cause(ctx))
 	}

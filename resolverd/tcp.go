@@ -9,6 +9,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/gominimal/minhost/resolverd/report"
 )
 
 // tcpLimits bound what one asker can hold of us over TCP (RFC 7766 section 6).
@@ -123,6 +125,11 @@ func (s *Server) serveConn(ctx context.Context, conn *tcpConn, pool *tcpPool, vi
 			return
 		}
 		out := Answer(msg, s.zone.Load(), view, TCPLimit)
+		kind := kindOf(out)
+		s.counts[kind].Add(1)
+		if kind == report.Outside { // the kernel tells no mark of a stream
+			s.tellRefused(msg, 0, "tcp", localAddr(conn.RemoteAddr()))
+		}
 		if out == nil {
 			return
 		}

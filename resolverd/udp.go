@@ -2,49 +2,77 @@ package resolverd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/gominimal/minhost/resolverd/datagram"
+	"github.com/gominimal/minhost/resolverd/report"
 )
 
+// A socket that fails this often in a row, with growing pauses of up to retryMax, is given up.
 const (
-	udpBuffer = 65535 // no datagram is cut, so that a long query is not mistaken for a broken one
-
-	// A socket that fails this often in a row, with growing pauses of up to retryMax, is given up.
 	retries  = 10
 	retryMax = time.Second
 )
 
-// serveUDP answers one socket. Reply and query use the same socket without control data: on macOS
-// a reply that sets its source address re-binds the socket to every interface.
+// serveUDP answers one socket, batch by batch: the queries of a batch see one zone.
 func (s *Server) serveUDP(ctx context.Context, socket udpSocket) error {
 	stop := context.AfterFunc(ctx, func() { socket.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	buf := make([]byte, udpBuffer)
-	failed := 0
+	batch, err := s.batch(socket.UDPConn)
+	if err != nil {
+		return err
+	}
+	name, failed := socket.LocalAddr().String(), 0
+	var counted report.Counters
 	for {
-		n, from, err := socket.ReadFromUDPAddrPort(buf)
+		messages, err := batch.Read()
 		switch {
+		case errors.Is(err, datagram.ErrLost):
+			s.log.Debug("cannot read all queries", "socket", name, "err", err)
 		case err != nil && ctx.Err() != nil:
 			return nil
 		case err != nil:
 			if failed++; failed > retries {
-				return fmt.Errorf("read from udp %s: %w", socket.LocalAddr(), err)
+				return fmt.Errorf("read from udp %s: %w", name, err)
 			}
-			s.log.Warn("cannot read a query", "socket", socket.LocalAddr().String(), "err", err)
+			s.log.Warn("cannot read a query", "socket", name, "err", err)
 			pause(ctx, failed)
 			continue
 		}
 		failed = 0
-		if !s.peers.local(from.Addr()) {
-			continue
+		zone := s.zone.Load()
+		for i := range messages {
+			counted[s.answerUDP(&messages[i], zone, socket.view)]++
 		}
-		if out := Answer(buf[:n], s.zone.Load(), socket.view, s.udpLimit); out != nil {
+		if err := batch.Write(); err != nil {
 			// A reply that cannot be sent is one that the asker misses and asks for again.
-			if _, err := socket.WriteToUDPAddrPort(out, from); err != nil {
-				s.log.Debug("cannot send a reply", "socket", socket.LocalAddr().String(), "err", err)
-			}
+			s.log.Debug("cannot send a reply", "socket", name, "err", err)
 		}
+		s.counts.add(&counted)
 	}
+}
+
+// answerUDP sets the reply to a message and tells its kind.
+func (s *Server) answerUDP(m *datagram.Message, zone *Zone, view View) report.Kind {
+	if !s.peers.local(m.From.Addr()) {
+		return report.Silent
+	}
+	n := 0
+	if s.udpLimit >= minUDPSize {
+		n = fast(m.Space, m.Data, zone, view)
+	}
+	if n > 0 {
+		m.Reply = m.Space[:n]
+	} else {
+		m.Reply = Answer(m.Data, zone, view, s.udpLimit)
+	}
+	kind := kindOf(m.Reply)
+	if kind == report.Outside {
+		s.tellRefused(m.Data, m.Mark, "udp", m.From)
+	}
+	return kind
 }
 
 // pause waits longer with each failure in a row, and not at all when ctx has ended.

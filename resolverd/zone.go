@@ -88,16 +88,16 @@ func (z *Zone) has(key string) bool {
 
 // lookup finds the folded wire name of a box or of the host. The address is invalid when the name
 // exists without one.
-func (z *Zone) lookup(key string, v View) (addr netip.Addr, exists bool) {
+func (z *Zone) lookup(key []byte, v View) (addr netip.Addr, exists bool) {
 	switch {
-	case key == "\x04host" && v == BoxView:
+	case string(key) == "\x04host" && v == BoxView:
 		return boxHost, true
-	case key == "\x04host", key == "\x07minhost":
+	case string(key) == "\x04host", string(key) == "\x07minhost":
 		return localhost, true
 	case z == nil:
 		return netip.Addr{}, false
 	}
-	addr, exists = z.names[key]
+	addr, exists = z.names[string(key)]
 	return addr, exists
 }
 
