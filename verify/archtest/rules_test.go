@@ -66,7 +66,7 @@ var modules = []module{
 		"sockets handed over, readiness"},
 	{"github.com/varlink/go", []string{"installer/api/...", "installer/client/...", "installer/helper"}, "the helper's wire"},
 	{"github.com/google/renameio/v2", []string{"installer/host"}, "atomic replacement of files"},
-	{"golang.org/x/sys", []string{"linux/...", "darwin/...", "installer/host/...", "installer/helper", "installer/client/...", "verify/...", "cmd/minhost"},
+	{"golang.org/x/sys", []string{"linux/...", "darwin/...", "resolverd/datagram", "resolverd/report", "resolverd/holder", "installer/host/...", "installer/helper", "installer/client/...", "verify/...", "cmd/minhost"},
 		"system calls, in files for one system"},
 	{"golang.org/x/sync", []string{"installer/helper", "resolverd/...", "linux/..."}, "errgroup"},
 
