@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/gominimal/minhost/installer/api"
 	"github.com/gominimal/minhost/installer/lease"
@@ -26,6 +27,7 @@ type world struct {
 	zone      map[string]netip.Addr
 	store     map[string]lease.Lease
 	inUse     map[netip.Addr]bool
+	rest      map[netip.Addr]time.Time
 	changed   chan struct{}
 }
 
@@ -306,6 +308,19 @@ func (s fakeStore) All() ([]lease.Lease, []error) {
 		all = append(all, l)
 	}
 	return all, nil
+}
+
+func (s fakeStore) Rest(released map[netip.Addr]time.Time) error {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	s.w.rest = released
+	return nil
+}
+
+func (s fakeStore) Rested() (map[netip.Addr]time.Time, error) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	return s.w.rest, nil
 }
 
 type fakeProcs struct{ w *world }

@@ -1,10 +1,13 @@
 package helper
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/gominimal/minhost/installer/host"
 	"github.com/gominimal/minhost/installer/lease"
@@ -72,6 +75,34 @@ func (s FileStore) All() (leases []lease.Lease, broken []error) {
 		broken = append(broken, fmt.Errorf("%s: %w", s.path(id), errors.Join(err, s.FS.Remove(s.path(id)))))
 	}
 	return leases, broken
+}
+
+// restFile holds the addresses and when they were given back, in this boot's folder.
+const restFile = "/rest"
+
+// Rest implements Store.
+func (s FileStore) Rest(released map[netip.Addr]time.Time) error {
+	b, err := json.Marshal(released)
+	if err != nil {
+		return fmt.Errorf("encode rest: %w", err)
+	}
+	return s.FS.WriteFile(s.Dir+restFile, b, host.Attr{Mode: 0o600})
+}
+
+// Rested implements Store.
+func (s FileStore) Rested() (map[netip.Addr]time.Time, error) {
+	b, err := s.FS.ReadFile(s.Dir + restFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var released map[netip.Addr]time.Time
+	if err := json.Unmarshal(b, &released); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Dir+restFile, err)
+	}
+	return released, nil
 }
 
 func (s FileStore) path(id string) string { return s.Dir + "/" + id + suffix }

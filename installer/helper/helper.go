@@ -3,6 +3,7 @@ package helper
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"sync"
 	"time"
@@ -63,6 +64,7 @@ type Helper struct {
 	// repairing keeps one comparison of the table at a time.
 	repairing sync.Mutex
 	verifying sync.Mutex
+	resting   sync.Mutex
 	// life ends with Close: watchers, retries and reapers hang on it.
 	life context.Context
 	stop context.CancelFunc
@@ -172,6 +174,18 @@ func (h *Helper) forget(b *box, op lease.Op) {
 		h.counts.teardowns++
 	}
 	close(b.over)
+}
+
+// rest makes durable when addresses were given back. A failure costs a cached name at worst.
+func (h *Helper) rest() {
+	h.resting.Lock()
+	defer h.resting.Unlock()
+	h.mu.Lock()
+	released := maps.Clone(h.released)
+	h.mu.Unlock()
+	if err := h.cfg.Store.Rest(released); err != nil {
+		h.log.Error("record released addresses", "cause", err)
+	}
 }
 
 // verdicts returns what the table must hold. h.mu is held.

@@ -2,6 +2,7 @@ package helper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/gominimal/minhost/installer/api"
@@ -80,28 +81,32 @@ func (h *Helper) update(ctx context.Context, c request, in api.UpdateIn) (api.Up
 	if err == nil {
 		err = answer(lease.Ask(b.State, lease.OpUse), b.Lease, lease.OpUse)
 	}
-	if err == nil {
-		b.Policy = p // a repair that runs now refills with the new policy
-	}
-	v := b.Verdict(b.leaf.ID())
 	h.mu.Unlock()
 	if err != nil {
 		return api.UpdateOut{}, err
 	}
-	if h.cfg.Table != nil {
-		if err := h.cfg.Table.Put(ctx, v); err != nil {
-			h.mu.Lock()
-			b.Policy = old
-			h.mu.Unlock()
-			return api.UpdateOut{}, internal("verdict", err)
-		}
-	}
-	if err := h.record(b); err != nil {
-		return api.UpdateOut{}, internal("record lease", err)
+	if err := h.change(ctx, b, p); err != nil {
+		return api.UpdateOut{}, errors.Join(internal("update", err), h.change(context.WithoutCancel(ctx), b, old))
 	}
 	h.log.Info("updated", "lease", b.ID, "box", b.Name, "egress", p.Egress, "rules", len(p.Rules))
 	h.tell(b, api.EventKindUpdated, "policy updated")
 	return api.UpdateOut{}, nil
+}
+
+// change records a policy and makes it live. The record goes first: a helper that dies in between
+// must not come back with the policy that was to be tightened.
+func (h *Helper) change(ctx context.Context, b *box, p lease.Policy) error {
+	h.mu.Lock()
+	b.Policy = p // a repair that runs now refills with it
+	v := b.Verdict(b.leaf.ID())
+	h.mu.Unlock()
+	if err := h.record(b); err != nil {
+		return fmt.Errorf("record lease: %w", err)
+	}
+	if h.cfg.Table == nil {
+		return nil
+	}
+	return h.cfg.Table.Put(ctx, v)
 }
 
 // adopt makes this connection the owner.

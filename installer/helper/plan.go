@@ -200,8 +200,9 @@ func (h *Helper) drop(b *box) {
 		h.log.Warn("leaf stays", "lease", b.ID, "cause", err)
 	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.forget(b, lease.OpAbandon)
+	h.mu.Unlock()
+	h.rest()
 	h.log.Info("abandoned", "lease", b.ID, "box", b.Name)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"time"
 
 	"github.com/gominimal/minhost/installer/lease"
@@ -14,6 +15,11 @@ import (
 // with verdict, name and address; any other is ended. Then the table and the zone hold exactly
 // what lives. To be called once, before Serve.
 func (h *Helper) Replay(ctx context.Context) error {
+	if released, err := h.cfg.Store.Rested(); err != nil {
+		h.log.Error("released addresses", "cause", err)
+	} else {
+		maps.Copy(h.released, released)
+	}
 	leases, broken := h.cfg.Store.All()
 	for _, err := range broken {
 		h.log.Error("lease record", "cause", err)

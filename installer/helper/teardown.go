@@ -119,6 +119,7 @@ func (h *Helper) bury(b *box, op lease.Op) {
 	h.mu.Lock()
 	h.forget(b, op)
 	h.mu.Unlock()
+	h.rest()
 	h.log.Info("ended", "lease", b.ID, "box", b.Name, "by", op)
 }
 
