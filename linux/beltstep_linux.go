@@ -64,8 +64,11 @@ func (s BeltStep) Apply(context.Context, *installer.Record) error {
 	return s.Ground.Belt((*belt.Belt).Apply)
 }
 
-// Undo detaches ours. With the tree gone the programs are gone too.
+// Undo detaches ours, from under no live box. With the tree gone the programs are gone too.
 func (s BeltStep) Undo(context.Context, installer.Record) error {
+	if err := s.Ground.vacant(); err != nil {
+		return err
+	}
 	err := s.Ground.Belt((*belt.Belt).Detach)
 	if _, gone := withoutTree(installer.Observation{}, err); gone {
 		return nil

@@ -108,12 +108,12 @@ func (s TableStep) refuseForeign(ctx context.Context) error {
 	return err
 }
 
-// Undo deletes our table, which needs no tree.
+// Undo deletes our table, which needs no tree, from under no live box.
 func (s TableStep) Undo(ctx context.Context, _ installer.Record) error {
 	if err := s.Ground.Gate.Pass("nft delete table inet minhost"); err != nil {
 		return err
 	}
-	if err := s.refuseForeign(ctx); err != nil {
+	if err := errors.Join(s.Ground.vacant(), s.refuseForeign(ctx)); err != nil {
 		return err
 	}
 	t, err := s.bare()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strconv"
 	"time"
 
@@ -107,14 +106,4 @@ func (env *environment) apply(ctx context.Context, o installer.Options, expect s
 // undo takes everything back, the lock last.
 func (env *environment) undo(ctx context.Context) error {
 	return env.locked(ctx, func(e *installer.Engine) error { return e.Undo(ctx) })
-}
-
-// onTerminal tells whether somebody can be asked.
-func (env *environment) onTerminal() bool {
-	f, ok := env.Stdin.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull
 }

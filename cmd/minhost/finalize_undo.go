@@ -29,8 +29,10 @@ func (env *environment) finalizeUndo(ctx context.Context, f finalizeFlags) error
 	if len(live) > 0 && !f.force {
 		return hinted{fmt.Errorf("boxes are live: %s", strings.Join(live, ", ")), "end them, or: minhost finalize-install --undo --force"}
 	}
-	if err := env.Platform.EndBoxes(ctx, env); err != nil {
-		return err
+	if f.force {
+		if err := env.Platform.EndBoxes(ctx, env); err != nil {
+			return err
+		}
 	}
 	if err := env.undo(ctx); err != nil {
 		return err
@@ -39,11 +41,15 @@ func (env *environment) finalizeUndo(ctx context.Context, f finalizeFlags) error
 	return nil
 }
 
-// liveBoxes names the attached boxes; a helper that does not run has none that it could lose.
+// liveBoxes names the attached boxes. Boxes outlive a helper: without one their leaves tell.
 func (env *environment) liveBoxes(ctx context.Context) ([]string, error) {
 	c, err := env.Dial(ctx, env.Socket)
 	if err != nil {
-		return nil, nil
+		leaves, err := env.Platform.LiveLeaves()
+		for i, leaf := range leaves {
+			leaves[i] = "leaf " + api.Text(leaf)
+		}
+		return leaves, err
 	}
 	defer c.Close()
 	list, err := c.List(ctx)

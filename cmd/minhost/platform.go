@@ -30,6 +30,8 @@ type platform struct {
 	Steps func(context.Context, *environment, *host.Disk, host.Gate) ([]installer.Step, error)
 	// Roles are the hidden verbs that the service manager calls.
 	Roles func(*environment) []*cobra.Command
+	// LiveLeaves names what the kernel knows of live boxes, for when no helper can tell; as root.
+	LiveLeaves func() ([]string, error)
 	// EndBoxes ends every live box, for undo --force; as root.
 	EndBoxes func(context.Context, *environment) error
 }
@@ -46,8 +48,9 @@ func unsupported(name string) platform {
 		Steps: func(context.Context, *environment, *host.Disk, host.Gate) ([]installer.Step, error) {
 			return nil, fail()
 		},
-		Roles:    func(*environment) []*cobra.Command { return nil },
-		EndBoxes: func(context.Context, *environment) error { return fail() },
+		Roles:      func(*environment) []*cobra.Command { return nil },
+		LiveLeaves: func() ([]string, error) { return nil, nil },
+		EndBoxes:   func(context.Context, *environment) error { return fail() },
 	}
 }
 

@@ -19,7 +19,8 @@ func newPlatform() platform {
 		Steps: func(_ context.Context, env *environment, d *host.Disk, gate host.Gate) ([]installer.Step, error) {
 			return steps(env, l, d, gate)
 		},
-		Roles:    func(env *environment) []*cobra.Command { return roles(env, l) },
-		EndBoxes: func(ctx context.Context, env *environment) error { return endBoxes(ctx, env) },
+		Roles:      func(env *environment) []*cobra.Command { return roles(env, l) },
+		LiveLeaves: func() ([]string, error) { return linux.Ground{Rel: treeRel(serviceManager())}.LiveLeaves() },
+		EndBoxes:   func(ctx context.Context, env *environment) error { return endBoxes(ctx, env) },
 	}
 }

@@ -2,10 +2,13 @@ package boxes
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -24,23 +27,20 @@ func TestHelperKilled(t *testing.T) {
 	netlab.Echo(h, "tcp", "127.0.0.1:8099", 0)
 	netlab.Echo(h, "tcp", "127.0.0.1:8098", 0)
 	keep := h.box("keep", rules("127.0.0.1 8099 tcp"))
+	kinds := slices.Sorted(maps.Keys(cycles))
 	for round := range 20 {
 		var work sync.WaitGroup
+		var over atomic.Bool
 		for i := range 4 {
-			work.Go(func() { // until the helper is gone: then every call fails
-				for j := 0; ; j++ {
-					for kind, do := range cycles {
-						if err := h.live(fmt.Sprintf("r%d-%d-%d", round, i, j), do); err != nil {
-							return
-						}
-						_ = kind
-						break // one of a random kind
-					}
+			work.Go(func() {
+				for j := i; !over.Load(); j++ { // calls fail when the helper goes
+					h.live(fmt.Sprintf("r%d-%d-%d", round, i, j), cycles[kinds[j%len(kinds)]])
 				}
 			})
 		}
 		time.Sleep(rand.N(120 * time.Millisecond))
 		pid := h.killHelper()
+		over.Store(true)
 		work.Wait()
 		h.within(5*time.Second, "another helper answers", func() error {
 			s, err := h.status()

@@ -155,13 +155,18 @@ func ruleset(t testing.TB, flags ...string) string {
 	return b.String()
 }
 
+// Rules is the text of every rule, with handles: what is written again gets new ones.
+func Rules(t testing.TB) string {
+	t.Helper()
+	return ruleset(t, "-a")
+}
+
 // Exact describes what a second run must not have written: inode, size and both times of every
 // file of minhost, the ids of cgroups, programs and processes, the handles of rules. Lock and log are
 // left out: they are written by whoever looks.
 func Exact(t testing.TB) Snapshot {
 	t.Helper()
-	// What is written again gets new handles.
-	s := Snapshot{"rules": ruleset(t, "-a")}
+	s := Snapshot{"rules": Rules(t)}
 	for _, dir := range []string{filepath.Dir(Program), StateDir, RunDir} {
 		err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || p == RunDir+"/apply.lock" || p == Log {
