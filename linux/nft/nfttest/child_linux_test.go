@@ -1,6 +1,7 @@
 package nfttest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -107,7 +108,10 @@ func sendFromChild(args []string) int {
 
 // hearChild binds a UDP port, says so, and prints what comes within 300 ms, or "nothing".
 func hearChild(args []string) int {
-	pc, err := net.ListenPacket("udp4", ":"+args[0])
+	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) { unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) })
+	}}
+	pc, err := lc.ListenPacket(context.Background(), "udp4", ":"+args[0])
 	if err != nil {
 		fmt.Println(err)
 		return 1

@@ -2,9 +2,11 @@ package nfttest
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -175,7 +177,11 @@ func TestLookups(t *testing.T) {
 		t.Error("a lookup at a named server was redirected")
 	}
 	own, _ := netlab.EchoIn(t, netlab.Spawn{Leaf: closed.FD()}, "udp", closed.Address.String()+":53", 0)
+	before = countEntries(l, "sport=15354")
 	l.reaches(closed, "udp", own)
+	if after := countEntries(l, "sport=15354"); after != before {
+		t.Error("a lookup at the box's own address was redirected")
+	}
 }
 
 // A sibling that sits on the port of an answerer that is gone hears no lookup, redirected or not.
@@ -190,6 +196,29 @@ func TestSquattedAnswerer(t *testing.T) {
 		for _, to := range []string{"127.0.0.1:15353", "127.0.0.1:15354", "[::1]:15354", "127.0.0.53:53", o.far() + ":53", o.far6() + ":53"} {
 			l.refused(closed, network, to)
 		}
+	}
+}
+
+// A box that binds the port of a group does not take its packets from the host's members.
+func TestGroupOfHost(t *testing.T) {
+	l := newLab(t)
+	o := newOutside(l)
+	group := &net.UDPAddr{IP: net.IPv4(239, 9, 9, 9), Port: 5454}
+	near, err := net.InterfaceByName(fmt.Sprintf("near%d", o.n))
+	l.must(err)
+	host, err := net.ListenMulticastUDP("udp4", near, group)
+	l.must(err)
+	defer host.Close()
+	p := netlab.Start(t, netlab.Spawn{Leaf: l.box(deny()).FD()}, "hear", "5454")
+	p.Line()
+	o.do(func() {
+		l.run("ip", "route", "add", "239.0.0.0/8", "dev", fmt.Sprintf("far%d", o.n))
+		fd := udp(t, 0)
+		l.must(unix.Sendto(fd, []byte("x"), 0, &unix.SockaddrInet4{Port: 5454, Addr: [4]byte{239, 9, 9, 9}}))
+	})
+	host.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+	if _, _, err := host.ReadFrom(make([]byte, 10)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -55,6 +55,12 @@ func (l *lab) belt() {
 	l.must(b.Apply())
 }
 
+// allowPing opens ping sockets, which a new network namespace allows nobody.
+func (l *lab) allowPing() {
+	l.Helper()
+	l.must(os.WriteFile("/proc/sys/net/ipv4/ping_group_range", []byte("0 2147483647"), 0o644))
+}
+
 // open makes a Table for the tree, as another process would.
 func open(t testing.TB, tree *cgroup.Tree) *nft.Table {
 	t.Helper()

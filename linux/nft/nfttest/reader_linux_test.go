@@ -27,6 +27,7 @@ func reader(t testing.TB, handler func(nft.Refused)) *nft.Reader {
 func TestRefusals(t *testing.T) {
 	l := newLab(t)
 	o := newOutside(l)
+	l.allowPing()
 	var got []nft.Refused
 	r := reader(t, func(e nft.Refused) { got = append(got, e) })
 	l.box(deny()) // so that the number is not 1
@@ -58,6 +59,11 @@ func TestRefusals(t *testing.T) {
 		if len(got) == 0 || got[0] != want {
 			t.Errorf("%s %s: %+v, want %+v", c.network, c.to, got, want)
 		}
+	}
+	got = nil
+	netlab.Dial{Network: "tcp", Address: o.far() + ":8000", Mark: 2}.From(t, unknown.FD())
+	if r.Drain(); len(got) == 0 || got[0].Number != 0 {
+		t.Errorf("an unknown leaf with a mark of its own: %+v", got)
 	}
 	l.run("nft", "add table inet other; add chain inet other o { type filter hook output priority 0; }; add rule inet other o log group 64")
 	defer l.run("nft", "delete table inet other")
