@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/gominimal/minhost/installer/api"
 )
@@ -41,20 +42,21 @@ func (env *environment) finalizeUndo(ctx context.Context, f finalizeFlags) error
 	return nil
 }
 
-// liveBoxes names the attached boxes. Boxes outlive a helper: without one their leaves tell.
+// undoAsk bounds the question of undo: a helper that hangs must not keep an admin from undoing.
+const undoAsk = 5 * time.Second
+
+// liveBoxes names the attached boxes. Boxes outlive a helper: where none answers their leaves tell.
 func (env *environment) liveBoxes(ctx context.Context) ([]string, error) {
-	c, err := env.Dial(ctx, env.Socket)
+	bounded, cancel := context.WithTimeout(ctx, undoAsk)
+	defer cancel()
+	list, err := ask(bounded, env, func(ctx context.Context, c helperClient) (api.ListOut, error) { return c.List(ctx) })
 	if err != nil {
+		env.Log.Debug("no helper to ask for boxes", "cause", err)
 		leaves, err := env.Platform.LiveLeaves()
 		for i, leaf := range leaves {
 			leaves[i] = "leaf " + api.Text(leaf)
 		}
 		return leaves, err
-	}
-	defer c.Close()
-	list, err := c.List(ctx)
-	if err != nil {
-		return nil, err
 	}
 	var live []string
 	for _, l := range list.Leases {

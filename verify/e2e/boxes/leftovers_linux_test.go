@@ -41,23 +41,23 @@ func (h *host) leftovers() error {
 	}
 	leaves, err := leafNames()
 	if err != nil || len(leaves) > 0 {
-		errs = append(errs, fmt.Errorf("leaves %v, %w", leaves, err))
+		errs = append(errs, fmt.Errorf("leaves %v, %v", leaves, err))
 	}
-	records, err := os.ReadDir(layout.Leases)
+	records, err := recordNames()
 	if err != nil || len(records) > 0 {
-		errs = append(errs, fmt.Errorf("records %v, %w", records, err))
+		errs = append(errs, fmt.Errorf("records %v, %v", records, err))
 	}
 	sets, err := elements()
 	if err != nil || len(sets) > 0 {
-		errs = append(errs, fmt.Errorf("elements %v, %w", sets, err))
+		errs = append(errs, fmt.Errorf("elements %v, %v", sets, err))
 	}
 	flows, err := markedFlows()
 	if err != nil || len(flows) > 0 {
-		errs = append(errs, fmt.Errorf("conntrack entries %q, %w", flows, err))
+		errs = append(errs, fmt.Errorf("conntrack entries %q, %v", flows, err))
 	}
 	names, err := zoneNames()
 	if err != nil || len(names) > 0 {
-		errs = append(errs, fmt.Errorf("names %v, %w", names, err))
+		errs = append(errs, fmt.Errorf("names %v, %v", names, err))
 	}
 	return errors.Join(errs...)
 }
@@ -66,6 +66,17 @@ func leafNames() (names []string, err error) {
 	entries, err := os.ReadDir(boxesDir)
 	for _, e := range entries {
 		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// recordNames are the helper's records of leases.
+func recordNames() (names []string, err error) {
+	entries, err := os.ReadDir(layout.Leases)
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".json") {
 			names = append(names, e.Name())
 		}
 	}

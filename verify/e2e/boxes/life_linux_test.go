@@ -142,7 +142,7 @@ func (h *host) agree() error {
 		return err
 	}
 	slices.Sort(zone)
-	entries, err := os.ReadDir(layout.Leases)
+	entries, err := recordNames()
 	if err != nil {
 		return err
 	}
