@@ -139,11 +139,13 @@ func (h *Helper) Stop() {
 	h.done.Wait()
 }
 
-// Drop closes every connection and goes on: boxes and plans end as their lifetimes say.
+// Drop closes every connection and goes on: boxes and plans end as their lifetimes say, before a
+// client can adopt them.
 func (h *Helper) Drop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for conn := range h.conns {
+		h.disowned(conn)
 		conn.CloseWrite()
 		conn.CloseRead()
 	}
@@ -172,6 +174,11 @@ func (h *Helper) serve(conn *net.UnixConn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.conns, conn)
+	h.disowned(conn)
+}
+
+// disowned ends what lives as long as a connection. h.mu is held.
+func (h *Helper) disowned(conn *net.UnixConn) {
 	for _, b := range h.boxes {
 		if b.owner == conn && (!b.attached || b.plan.EndWithConnection) {
 			h.end(b)
