@@ -89,8 +89,12 @@ func (t *Table) take(ctx context.Context, v lease.Verdict) (uint16, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	number := v.Number
-	if e, ok := t.state.leaves[v.Leaf]; ok {
+	e, known := t.state.leaves[v.Leaf]
+	if known {
 		number = e.verdict.Number
+	}
+	// A Put that was broken off may be in the kernel though it is not in the state.
+	if known || !t.synced {
 		if err := t.move(ctx, t.state.without(v.Leaf), v.Leaf); err != nil {
 			return 0, err
 		}
