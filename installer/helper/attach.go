@@ -94,9 +94,8 @@ func (h *Helper) bring(ctx context.Context, c request, b *box, pid int) (err err
 	}
 	back = append(back, func() error { return h.cfg.Store.Remove(b.ID) })
 	if h.cfg.Table != nil {
-		v := b.Verdict(b.leaf.ID())
-		back = append(back, func() error { return h.cfg.Table.Delete(context.WithoutCancel(ctx), v) })
-		if err := h.cfg.Table.Put(ctx, v); err != nil {
+		back = append(back, func() error { return h.release(context.WithoutCancel(ctx), b) })
+		if err := h.enforce(ctx, b); err != nil {
 			return internal("verdict", err)
 		}
 	}

@@ -63,6 +63,9 @@ type Helper struct {
 	publishing sync.Mutex
 	// repairing keeps one comparison of the table at a time.
 	repairing sync.Mutex
+	// refilling is held for reading around every change of one verdict, and for writing from the look
+	// at the leases to the end of a refill: what was looked at is what the table then holds.
+	refilling sync.RWMutex
 	verifying sync.Mutex
 	resting   sync.Mutex
 	// life ends with Close: watchers, retries and reapers hang on it.
@@ -87,6 +90,8 @@ type counts struct{ plans, attaches, abandons, teardowns int }
 type box struct {
 	lease.Lease
 	leaf Leaf // nil while Plan makes it
+	// enforced says that the table has the verdict, or is about to.
+	enforced bool
 	// owner is the connection that planned or adopted; nil when it is closed.
 	owner   *conn
 	refused refusals
@@ -192,11 +197,31 @@ func (h *Helper) rest() {
 func (h *Helper) verdicts() []lease.Verdict {
 	var all []lease.Verdict
 	for _, b := range h.boxes {
-		if b.leaf != nil && (b.State == lease.Attaching || b.State == lease.Attached) {
+		if b.enforced {
 			all = append(all, b.Verdict(b.leaf.ID()))
 		}
 	}
 	return all
+}
+
+// enforce makes the verdict of a box live.
+func (h *Helper) enforce(ctx context.Context, b *box) error {
+	return h.verdict(ctx, b, true, h.cfg.Table.Put)
+}
+
+// release takes the verdict of a box away: its leaf is unknown then, so refused.
+func (h *Helper) release(ctx context.Context, b *box) error {
+	return h.verdict(ctx, b, false, h.cfg.Table.Delete)
+}
+
+func (h *Helper) verdict(ctx context.Context, b *box, enforced bool, change func(context.Context, lease.Verdict) error) error {
+	h.refilling.RLock()
+	defer h.refilling.RUnlock()
+	h.mu.Lock()
+	b.enforced = enforced
+	v := b.Verdict(b.leaf.ID())
+	h.mu.Unlock()
+	return change(ctx, v)
 }
 
 // publish writes the zone: the names of boxes that are attached or on the way.

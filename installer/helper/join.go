@@ -98,7 +98,6 @@ func (h *Helper) update(ctx context.Context, c request, in api.UpdateIn) (api.Up
 func (h *Helper) change(ctx context.Context, b *box, p lease.Policy) error {
 	h.mu.Lock()
 	b.Policy = p // a repair that runs now refills with it
-	v := b.Verdict(b.leaf.ID())
 	h.mu.Unlock()
 	if err := h.record(b); err != nil {
 		return fmt.Errorf("record lease: %w", err)
@@ -106,7 +105,7 @@ func (h *Helper) change(ctx context.Context, b *box, p lease.Policy) error {
 	if h.cfg.Table == nil {
 		return nil
 	}
-	return h.cfg.Table.Put(ctx, v)
+	return h.enforce(ctx, b)
 }
 
 // adopt makes this connection the owner.

@@ -15,22 +15,24 @@ func (h *Helper) WatchTable(ctx context.Context) {
 	if h.cfg.Table == nil {
 		return
 	}
+	failed := false
 	for {
+		var again <-chan time.Time // only behind a failure; the table may not change again by itself
+		if failed {
+			again = time.After(h.cfg.RetryAfter)
+		}
 		select {
 		case <-ctx.Done():
 			return
+		case <-again:
 		case _, open := <-h.cfg.Table.Changed():
 			if !open {
 				return
 			}
 		}
-		if _, err := h.mend(ctx); err != nil {
+		_, err := h.mend(ctx)
+		if failed = err != nil; failed {
 			h.log.Error("mend table", "cause", err)
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(h.cfg.RetryAfter):
-			}
 		}
 	}
 }
@@ -50,7 +52,10 @@ func (h *Helper) mend(ctx context.Context) ([]string, error) {
 		return nil, nil
 	}
 	// What was true when the comparison began may be over: a lease that came or went meanwhile
-	// would be a difference of its own. The second look is with the leases of now.
+	// would be a difference of its own. The second look is with the leases of now, and none comes or
+	// goes before the table is as they are.
+	h.refilling.Lock()
+	defer h.refilling.Unlock()
 	h.mu.Lock()
 	want = h.verdicts()
 	h.mu.Unlock()

@@ -71,7 +71,7 @@ func (h *Helper) revive(l lease.Lease) (b *box, live bool, err error) {
 	b = &box{Lease: l, leaf: leaf, over: make(chan struct{})}
 	b.State = lease.Ending
 	if live {
-		b.State = lease.Attached
+		b.State, b.enforced = lease.Attached, true
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

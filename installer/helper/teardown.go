@@ -141,7 +141,7 @@ func (h *Helper) takeAway(b *box) error {
 		errs = append(errs, h.publish())
 	}
 	if h.cfg.Table != nil {
-		errs = append(errs, h.cfg.Table.Delete(ctx, b.Verdict(b.leaf.ID())))
+		errs = append(errs, h.release(ctx, b))
 	}
 	if err := h.emptyLeaf(ctx, b); err != nil {
 		return errors.Join(append(errs, err)...)
@@ -149,7 +149,7 @@ func (h *Helper) takeAway(b *box) error {
 	h.drain()
 	if h.cfg.Table != nil {
 		// What the processes sent until they died may have made new conntrack entries.
-		errs = append(errs, h.cfg.Table.Delete(ctx, b.Verdict(b.leaf.ID())))
+		errs = append(errs, h.release(ctx, b))
 	}
 	if err := b.leaf.Remove(); err != nil {
 		return errors.Join(append(errs, fmt.Errorf("remove leaf: %w", err))...)

@@ -55,7 +55,9 @@ func (h *host) boxOf(uid uint32, in api.PlanIn) *box {
 // end tears the box down with what lives in it. Ended boxes give the same answer.
 func (b *box) end() api.TeardownOut {
 	b.h.Helper()
-	c := b.h.dial(operatorUID)
+	c, err := b.h.tryDial(operatorUID)
+	b.h.must(err)
+	defer c.Close()
 	out, err := c.Teardown(b.h.ctx(), api.TeardownIn{Lease: b.plan.Lease, Secret: b.plan.Secret, Kill: true})
 	if err != nil && api.ErrorName(err) != "dev.minimal.Host.NoSuchLease" {
 		b.h.Errorf("teardown of %s: %v", b.plan.Lease, err)
@@ -65,7 +67,10 @@ func (b *box) end() api.TeardownOut {
 
 func (b *box) update(p api.Policy) {
 	b.h.Helper()
-	b.h.must(b.h.dial(operatorUID).Update(b.h.ctx(), api.UpdateIn{Lease: b.plan.Lease, Secret: b.plan.Secret, Policy: p}))
+	c, err := b.h.tryDial(operatorUID)
+	b.h.must(err)
+	defer c.Close()
+	b.h.must(c.Update(b.h.ctx(), api.UpdateIn{Lease: b.plan.Lease, Secret: b.plan.Secret, Policy: p}))
 }
 
 func (b *box) String() string {
