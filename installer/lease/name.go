@@ -23,7 +23,7 @@ func ParseName(s string) (string, error) {
 	if len(s) > maxName {
 		return "", fmt.Errorf("a name has at most %d letters, this one has %d", maxName, len(s))
 	}
-	name := strings.ToLower(s)
+	name := strings.Map(lower, s)
 	labels := strings.Split(name, ".")
 	if len(labels) > maxLabels {
 		return "", fmt.Errorf("a name has at most %d labels between dots, this one has %d", maxLabels, len(labels))
@@ -39,19 +39,26 @@ func ParseName(s string) (string, error) {
 	return name, nil
 }
 
+// lower folds ASCII only: other letters that fold to it (the Kelvin sign) are no letters of a name.
+func lower(r rune) rune {
+	if 'A' <= r && r <= 'Z' {
+		r += 'a' - 'A'
+	}
+	return r
+}
+
 func checkLabel(l string) error {
 	switch {
 	case l == "":
 		return fmt.Errorf("a label between dots is empty")
 	case len(l) > maxLabel:
-		return fmt.Errorf("a label has at most %d letters, %q has %d", maxLabel, l[:12]+"...", len(l))
+		return fmt.Errorf("a label has at most %d letters, %+q has %d", maxLabel, l[:12]+"...", len(l))
 	case l[0] == '-' || l[len(l)-1] == '-':
 		return fmt.Errorf("a label does not begin or end with '-'")
 	}
-	for i := range len(l) {
-		c := l[i]
+	for _, c := range l {
 		if c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') {
-			return fmt.Errorf("a name has letters a-z, digits, '-' and '.' only, not %q", c)
+			return fmt.Errorf("a name has letters a-z, digits, '-' and '.' only, not %+q", c)
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ func TestParseName(t *testing.T) {
 	for in, want := range map[string]string{
 		"web": "web", "WEB": "web", "a.b.c": "a.b.c", "x-1": "x-1", "1": "1", label: label,
 		// refused
-		"": "", "a.b.c.d": "", "-a": "", "a-": "", "a..b": "", ".a": "", "a.": "", "a_b": "", "a b": "", "ä": "", "a/b": "", "../x": "",
+		"": "", "a.b.c.d": "", "-a": "", "a-": "", "a..b": "", ".a": "", "a.": "", "a_b": "", "a b": "", "ä": "", "\u212a": "", "a/b": "", "../x": "",
 		label + "a": "", "host": "", "Minhost": "", strings.Join([]string{label, label, label}, ".") + "x": "", "a\x00": "", "a\n": "",
 		label + "." + label + "." + strings.Repeat("b", 62): label + "." + label + "." + strings.Repeat("b", 62),
 		"host.a": "host.a",

@@ -12,4 +12,6 @@ type Verdict struct {
 	// Address is the box's own loopback address; invalid for a box without one.
 	Address netip.Addr
 	Policy  Policy
+	// Cutting: the policy is new, and flows of an older one are being ended.
+	Cutting bool
 }
