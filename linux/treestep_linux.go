@@ -13,7 +13,8 @@ import (
 // TreeStep makes the cgroup tree: root, holder, boxes.
 type TreeStep struct {
 	Ground Ground
-	// Unit starts the unit whose cgroup is the root of the tree, and which makes the rest. The tree
+	// Unit starts the unit whose cgroup is the root of the tree, and which makes the rest: a cgroup
+	// that is there before its unit is not delegated, and systemd removes it when it likes. The tree
 	// goes with the unit, not with this step. Nil where there is no service manager.
 	Unit func(context.Context) error
 }
@@ -77,7 +78,13 @@ type treeMade struct {
 }
 
 // Apply makes what is missing.
-func (s TreeStep) Apply(_ context.Context, rec *installer.Record) error {
+func (s TreeStep) Apply(ctx context.Context, rec *installer.Record) error {
+	if s.Unit != nil {
+		if err := rec.Keep(treeMade{}); err != nil {
+			return err
+		}
+		return s.Unit(ctx)
+	}
 	t, err := s.Ground.Tree()
 	if err != nil {
 		return err
@@ -96,7 +103,7 @@ func (s TreeStep) Apply(_ context.Context, rec *installer.Record) error {
 // processes is a live box, and an error that names it.
 func (s TreeStep) Undo(_ context.Context, rec installer.Record) error {
 	var kept treeMade
-	if _, err := rec.Kept(&kept); err != nil || len(kept.Made) == 0 {
+	if _, err := rec.Kept(&kept); err != nil || len(kept.Made) == 0 && s.Unit == nil {
 		return err // cut off before the first change
 	}
 	t, err := s.Ground.Tree()
@@ -111,6 +118,9 @@ func (s TreeStep) Undo(_ context.Context, rec installer.Record) error {
 		if err := removeEmpty(t); err != nil {
 			return err
 		}
+	}
+	if s.Unit != nil {
+		return nil
 	}
 	return t.Destroy(kept.Made...)
 }

@@ -24,11 +24,3 @@ func cleanRun(l linux.Layout, disk *host.Disk) error {
 	}
 	return errors.Join(errs...)
 }
-
-// gone forgives what is not there.
-func gone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}

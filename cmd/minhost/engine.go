@@ -105,5 +105,23 @@ func (env *environment) apply(ctx context.Context, o installer.Options, expect s
 
 // undo takes everything back, the lock last.
 func (env *environment) undo(ctx context.Context) error {
-	return env.locked(ctx, func(e *installer.Engine) error { return e.Undo(ctx) })
+	if err := env.locked(ctx, func(e *installer.Engine) error { return e.Undo(ctx) }); err != nil || env.Platform.ManagerDir == "" {
+		return err
+	}
+	files, err := env.Platform.Files()
+	if err != nil {
+		return err
+	}
+	if names, err := files.ReadDir(env.Platform.ManagerDir); err != nil || len(names) > 0 {
+		return gone(err) // somebody uses it by now
+	}
+	return gone(files.Remove(env.Platform.ManagerDir))
+}
+
+// gone forgives what is not there.
+func gone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }

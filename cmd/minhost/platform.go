@@ -20,6 +20,9 @@ type platform struct {
 	Operators string
 	// Program is the root-owned copy that root executes; Lock and Journal are apply's and undo's.
 	Program, Lock, Journal string
+	// ManagerDir is a folder that the service manager makes at boot because a unit of minhost says so: it
+	// goes with the units. Empty where there is none.
+	ManagerDir string
 	// Files opens the file system as root sees it.
 	Files func() (host.FS, error)
 	// Plan probes the host: the engine over Steps, without a change and without root.

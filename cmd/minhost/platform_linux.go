@@ -6,16 +6,22 @@ import (
 	"github.com/gominimal/minhost/installer"
 	"github.com/gominimal/minhost/installer/host"
 	"github.com/gominimal/minhost/linux"
+	"github.com/gominimal/minhost/linux/systemd"
 	"github.com/spf13/cobra"
 )
 
 func newPlatform() platform {
 	l := linux.DefaultLayout()
+	managerDir := ""
+	if serviceManager().Kind == systemd.Systemd {
+		managerDir = l.Run // RuntimeDirectory=
+	}
 	return platform{
 		Name: "linux", Socket: l.Socket, Operators: l.Operators, Program: l.Program, Lock: l.Lock, Journal: l.Journal,
-		Files:  disk,
-		Plan:   planHost,
-		BootID: bootID,
+		ManagerDir: managerDir,
+		Files:      disk,
+		Plan:       planHost,
+		BootID:     bootID,
 		Steps: func(_ context.Context, env *environment, d *host.Disk, gate host.Gate) ([]installer.Step, error) {
 			return steps(env, l, d, gate)
 		},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -42,9 +43,12 @@ func roles(env *environment, l linux.Layout) []*cobra.Command {
 		c.Holder = *holder
 		return standalone.Supervise(cmd.Context(), c, *readyFD)
 	}
+	answerer := role("resolverd", "Answer the zone (started by the service manager)", nil)
+	boot := answerer.Flags().String("boot-id", "", "this boot, as the helper sees it (default: as this process does)")
+	answerer.RunE = func(cmd *cobra.Command, _ []string) error { return runResolverd(cmd.Context(), env, l, *boot) }
 	return []*cobra.Command{
 		role("helper", "Serve the API (started by the service manager)", func(ctx context.Context) error { return runHelper(ctx, env, l) }),
-		role("resolverd", "Answer the zone (started by the service manager)", func(ctx context.Context) error { return runResolverd(ctx, env, l) }),
+		answerer,
 		role("hold", "Make tree, belt and table, then hold the tree (started by the service manager)", func(ctx context.Context) error { return runHold(ctx, env, l) }),
 		role("names", "Keep the link that sends the zone to the answerer (started by the service manager)", func(ctx context.Context) error { return runNames(ctx, env) }),
 		supervise,
@@ -62,17 +66,27 @@ func exitWith(code int) error {
 }
 
 // runResolverd is `minhost resolverd`: the answerer, unprivileged.
-func runResolverd(ctx context.Context, env *environment, l linux.Layout) error {
+func runResolverd(ctx context.Context, env *environment, l linux.Layout, boot string) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	boot, err := bootID()
-	if err != nil {
-		return fmt.Errorf("resolverd: %w", err)
+	if boot == "" {
+		var err error
+		if boot, err = bootID(); err != nil {
+			return fmt.Errorf("resolverd: %w", err)
+		}
 	}
 	return resolverd.Run(ctx, resolverd.Config{
 		Port: resolverd.DefaultPort, BoxPort: resolverd.DefaultBoxPort, Files: resolverd.Inherited(),
-		ZoneFile: l.Zone, BootID: boot, Log: env.Log,
+		ZoneFile: l.Zone, BootID: dashed(boot), Log: env.Log,
 	})
+}
+
+// dashed is a boot id as the kernel writes it: systemd's %b has no hyphens.
+func dashed(id string) string {
+	if len(id) != 32 {
+		return id
+	}
+	return strings.Join([]string{id[:8], id[8:12], id[12:16], id[16:20], id[20:]}, "-")
 }
 
 // runNames is `minhost names`: it keeps link and resolver settings right until SIGTERM.

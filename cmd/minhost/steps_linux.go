@@ -71,12 +71,18 @@ func systemdSteps(env *environment, l linux.Layout, disk *host.Disk, gate host.G
 	if err != nil {
 		return nil, err
 	}
+	table := linux.TableStep{Ground: ground, Repair: env.repairTable}
+	// Belt and table are made by the tree's unit, so their own steps find nothing to do and nothing to
+	// undo. The belt goes with the tree.
+	clean := func(ctx context.Context) error {
+		return errors.Join(table.Undo(ctx, installer.Record{}), cleanRun(l, disk))
+	}
 	ctl := systemd.Systemctl{Run: host.Exec{Gate: gate}, Path: systemd.FindSystemctl(systemd.HostEnv())}
 	return []installer.Step{
-		&systemd.UnitsStep{Units: units, FS: disk, Manager: m, Systemctl: ctl, Clean: func() error { return cleanRun(l, disk) }},
+		&systemd.UnitsStep{Units: units, FS: disk, Manager: m, Systemctl: ctl, Clean: clean},
 		linux.TreeStep{Ground: ground, Unit: func(ctx context.Context) error { return ctl.Start(ctx, systemd.TreeService) }},
 		linux.BeltStep{Ground: ground},
-		linux.TableStep{Ground: ground, Repair: env.repairTable},
+		table,
 		&systemd.ServicesStep{Program: l.Program, Systemctl: ctl, Helper: env.askHelper, Answerer: askAnswerer},
 		namesStep(gate),
 	}, nil

@@ -93,7 +93,7 @@ func TestUnitsPromises(t *testing.T) {
 		{AnswererService, "CapabilityBoundingSet", ""},
 		{AnswererService, "NoNewPrivileges", "yes"},
 		{AnswererService, "RestrictAddressFamilies", "AF_UNIX"},
-		{AnswererService, "ExecStart", "/usr/local/lib/minhost/minhost resolverd"},
+		{AnswererService, "ExecStart", "/usr/local/lib/minhost/minhost resolverd --boot-id %b"},
 		{AnswererSocket, "FreeBind", "yes"},
 		{NamesService, "PartOf", "systemd-resolved.service"},
 		{NamesService, "ExecStart", "/usr/local/lib/minhost/minhost names"},

@@ -22,8 +22,8 @@ type UnitsStep struct {
 	FS        host.FS
 	Manager   Manager
 	Systemctl Systemctl
-	// Clean removes what is left in the run folder, once everything has ended; nil means nothing.
-	Clean func() error
+	// Clean removes what the services made, at a boot too, once everything has ended; nil means nothing.
+	Clean func(context.Context) error
 }
 
 // unitAttr is what systemd expects; anything more open earns a warning in its log at every boot.

@@ -1,6 +1,7 @@
 package systemd
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -58,7 +59,7 @@ func TestUnitsStepCycle(t *testing.T) {
 	}
 	mgr.active[TreeService], mgr.active[HelperService] = true, true
 	cleaned := 0
-	s.Clean = func() error {
+	s.Clean = func(context.Context) error {
 		if cleaned++; len(mgr.active) != 0 {
 			t.Errorf("cleaned while %v ran", mgr.active)
 		}

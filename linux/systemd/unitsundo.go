@@ -45,7 +45,7 @@ func (s *UnitsStep) Undo(ctx context.Context, rec installer.Record) error {
 	}
 	errs = append(errs, s.Systemctl.Reload(ctx), s.stopRest(ctx, ours))
 	if s.Clean != nil {
-		errs = append(errs, s.Clean())
+		errs = append(errs, s.Clean(ctx))
 	}
 	return errors.Join(errs...)
 }

@@ -1,0 +1,147 @@
+package hosts
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gominimal/minhost/verify/vmlab"
+)
+
+// TestLife: install, use, reboot, use, upgrade, use, undo. After the reboot nobody does anything;
+// after the undo the machine is as it was.
+func TestLife(t *testing.T) {
+	for _, suite := range []string{"bookworm", "trixie"} {
+		t.Run(suite, func(t *testing.T) { life(t, newHost(t, suite), true) })
+	}
+}
+
+// TestLifeWithoutResolved: the names step is Blocked, all others are done, and the answerer answers
+// who asks it.
+func TestLifeWithoutResolved(t *testing.T) {
+	h := newHost(t, "bookworm")
+	h.Link("/etc/systemd/system/systemd-resolved.service", "/dev/null")
+	h.Write("/etc/resolv.conf", "nameserver "+vmlab.Outside+"\n", 0o644)
+	life(t, h, false)
+}
+
+func life(t *testing.T, h *host, resolved bool) {
+	h.boot()
+	before := h.Snapshot()
+	h.lap("booted")
+	h.install()
+	h.lap("installed")
+	h.verify()
+	h.lap("verified")
+	h.use(resolved)
+	h.lap("used")
+	if again := h.Must(vmlab.Program(vmlab.Minhost), "finalize-install", "--yes", "--operator", vmlab.Runner); !strings.Contains(again.Stdout, "nothing to do") && resolved {
+		t.Errorf("applied twice: %v", again)
+	}
+
+	h.Reboot()
+	h.lap("rebooted")
+	h.eventually(15*time.Second, "names of the outside world", h.outerNameResolves)
+	h.lap("outer names")
+	h.verify()
+	h.use(resolved)
+
+	h.lap("used")
+	h.upgrade()
+	h.lap("upgraded")
+	h.use(resolved)
+
+	h.Must(installed, "finalize-install", "--undo", "--yes")
+	h.lap("undone")
+	h.Same(before)
+	if !h.outerNameResolves() {
+		t.Error("a name of the outside world does not resolve after undo")
+	}
+	if zone := h.names.leaked(); len(zone) > 0 && resolved {
+		t.Errorf("names of the zone were asked outside: %v", zone)
+	}
+	h.Reboot()
+	h.eventually(15*time.Second, "names of the outside world", h.outerNameResolves)
+	h.Same(before)
+}
+
+// use runs a box that may reach nothing and one that may reach one server, and looks its name up.
+func (h *host) use(resolved bool) {
+	h.t.Helper()
+	curl := func(url string) []string {
+		return []string{"/usr/bin/curl", "-sS", "--http0.9", "-o", "/dev/null", "-m", "2", url}
+	}
+	open, shut := "telnet://"+h.open.Addr(), "telnet://"+h.shut.Addr()
+	hits, shuts := h.open.Hits(), h.shut.Hits()
+	if r := h.run([]string{"--name", "deny", "--egress", "deny"}, curl(open)...); r.Status != 7 {
+		h.t.Errorf("a deny box: want curl to be refused (7): %v", r)
+	}
+	if h.open.Hits() != hits {
+		h.t.Error("a deny box reached the outside")
+	}
+	if r := h.run([]string{"--name", "allow", "--allow", vmlab.Outside + "/32:8080"}, curl(open)...); h.open.Hits() == hits {
+		h.t.Errorf("an allow box did not reach what it may: %v", r)
+	}
+	if r := h.run([]string{"--name", "allow", "--allow", vmlab.Outside + "/32:8080"}, curl(shut)...); r.Status != 7 || h.shut.Hits() != shuts {
+		h.t.Errorf("an allow box: want curl to be refused (7): %v", r)
+	}
+
+	box := h.Start(vmlab.Runner, installed, "run", "--name", "web", "--egress", "deny", "--", "/bin/sh", "-c", "echo up; exec sleep 60")
+	box.Await("up")
+	h.inRange("dig at the answerer", h.Must("dig", "+short", "+timeout=2", "@127.0.0.1", "-p", "15353", "web.min.internal").Stdout)
+	if resolved {
+		h.inRange("dig through the stub", h.Must("dig", "+short", "+timeout=2", "web.min.internal").Stdout)
+		h.inRange("getent", first(h.Must("getent", "ahostsv4", "web.min.internal").Stdout))
+		h.inRange("python", h.Must("python3", "-c", "import socket; print(socket.gethostbyname('web.min.internal'))").Stdout)
+		h.inRange("resolvectl", h.Sh("resolvectl query --legend=no web.min.internal | sed -n 's/^web.min.internal: \\([0-9.]*\\).*/\\1/p'").Stdout)
+	}
+	if !h.outerNameResolves() {
+		h.t.Error("a name of the outside world does not resolve")
+	}
+	if err := box.Stop(syscall.SIGTERM); err != nil {
+		h.t.Error(err)
+	}
+}
+
+func first(text string) string {
+	word, _, _ := strings.Cut(text, " ")
+	return word
+}
+
+// upgrade installs another version over a live box: box, tree and verdict stay.
+func (h *host) upgrade() {
+	h.t.Helper()
+	box := h.Start(vmlab.Runner, installed, "run", "--name", "live", "--egress", "deny", "--", "/bin/sh", "-c", "cat /proc/self/cgroup; echo up; exec sleep 60")
+	box.Await("up")
+	leaf := boxGroup(box.Stdout())
+	id, holder := h.Inode(leaf), h.Must("systemctl", "show", "--value", "-p", "MainPID", "minhost-tree.service").Stdout
+	h.Must(vmlab.Program(vmlab.Next), "finalize-install", "--yes", "--operator", vmlab.Runner)
+	if now := h.Must("systemctl", "show", "--value", "-p", "MainPID", "minhost-tree.service").Stdout; now != holder {
+		h.t.Errorf("the tree's process was %s and is %s: an upgrade restarted it", holder, now)
+	}
+	if now := h.Inode(leaf); now != id {
+		h.t.Errorf("the leaf has id %d, had %d", now, id)
+	}
+	if box.Ended() {
+		h.t.Errorf("the box ended: %s", box.Stderr())
+	}
+	status := h.TryAs(vmlab.Runner, installed, "status")
+	if !strings.Contains(status.Stdout, "lab-next") {
+		h.t.Errorf("not the new helper: %v", status)
+	}
+	h.verify()
+	if err := box.Stop(syscall.SIGTERM); err != nil {
+		h.t.Error(err)
+	}
+}
+
+// boxGroup is the cgroup2 line of /proc/self/cgroup.
+func boxGroup(text string) string {
+	for line := range strings.Lines(text) {
+		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/"); ok {
+			return path
+		}
+	}
+	return "no cgroup2 line in " + text
+}

@@ -1,0 +1,92 @@
+package vmlab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gominimal/minhost/verify/netlab"
+)
+
+// binEnv names the folder of the built programs for the test process inside the namespaces.
+const binEnv = "MINHOST_LAB_BIN"
+
+// Programs that Main builds, for Program.
+const (
+	// Minhost is the program, Next a later version of it.
+	Minhost = "minhost"
+	Next    = "minhost-next"
+	// Probe is verify/vmlab/probe.
+	Probe = "probe"
+)
+
+const module = "github.com/gominimal/minhost/"
+
+// Main is for TestMain: os.Exit(vmlab.Main(m, "bookworm")). It makes the roots and builds the
+// programs, outside the namespaces where the mirror can be reached, and runs the tests inside of
+// netlab's, whose network is then the outside world of every machine. Where that cannot be had it
+// prints "SKIP systemd: <missing thing>" and returns 0, or 1 when REQUIRE lists systemd.
+func Main(m *testing.M, suites ...string) int {
+	if os.Getenv(binEnv) != "" {
+		return netlab.Main(m)
+	}
+	dir, err := prepare(suites)
+	defer os.RemoveAll(dir)
+	if errors.Is(err, errMissing) {
+		_, what, _ := strings.Cut(err.Error(), ": ")
+		fmt.Printf("SKIP systemd: %s\n", what)
+		if !slices.Contains(strings.Split(os.Getenv("REQUIRE"), ","), "systemd") {
+			return 0
+		}
+	}
+	if err == nil {
+		err = os.Setenv(binEnv, dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "vmlab:", err)
+		return 1
+	}
+	return netlab.Main(m)
+}
+
+// prepare returns the folder of the programs.
+func prepare(suites []string) (string, error) {
+	if missing := netlab.Missing(); missing != "" {
+		return "", fmt.Errorf("%w: %s", errMissing, missing)
+	}
+	for _, suite := range suites {
+		if err := makeRoot(suite); err != nil {
+			return "", err
+		}
+	}
+	dir, err := os.MkdirTemp("", "minhost-lab-")
+	if err == nil {
+		// Another user than root runs them too.
+		err = os.Chmod(dir, 0o755)
+	}
+	for _, p := range []struct{ name, pkg, version string }{
+		{Minhost, "cmd/minhost", "lab"}, {Next, "cmd/minhost", "lab-next"}, {Probe, "verify/vmlab/probe", ""},
+	} {
+		if err == nil {
+			err = build(filepath.Join(dir, p.name), module+p.pkg, p.version)
+		}
+	}
+	return dir, err
+}
+
+func build(file, pkg, version string) error {
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+version, "-o", file, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+	}
+	return nil
+}
+
+// Program is where a built program is inside a machine.
+func Program(name string) string { return "/run/lab/" + name }
