@@ -38,6 +38,7 @@ var ops = map[string]func(json.RawMessage) (any, error){
 	"detach":  op(detach),
 	"hold":    op(holdFlow),
 	"talk":    op(talkFlow),
+	"latency": op(refusals),
 }
 
 func errnoOf(err error) string {
