@@ -142,6 +142,24 @@ func pidsBelow(d dir) ([]int, error) {
 	return slices.Compact(all), err
 }
 
+// IDs lists the ids of the leaf and of the cgroups below it, its own first. A socket keeps the id of
+// the one that it was made in.
+func (l *Leaf) IDs() ([]uint64, error) {
+	ids := []uint64{l.id}
+	return ids, idsBelow(l.d, &ids)
+}
+
+func idsBelow(d dir, ids *[]uint64) error {
+	return d.each(func(s dir) error {
+		id, err := s.id()
+		if err != nil {
+			return err
+		}
+		*ids = append(*ids, id)
+		return idsBelow(s, ids)
+	})
+}
+
 // each calls do for every child; children that go away meanwhile are passed over.
 func (d dir) each(do func(dir) error) error {
 	names, err := d.subs()

@@ -37,7 +37,7 @@ func policyID(value string) (id uint32, ok bool) {
 // leafElements are those of one box, whatever its rules.
 func leafElements(m Marks, v lease.Verdict, policy uint32) []setElement {
 	leaf, n := fCgroup(v.Leaf), uint32(v.Number)
-	in, started := m.admitted(v.Number), m.started(v.Number)
+	in, started := m.Admitted(v.Number), m.Started(v.Number)
 	sent, sentHost := m.Lease|n, m.Lease|m.Host|n
 	out := []setElement{
 		{setPolicy, Element{Key: leaf, Data: policyValue(policy)}},
@@ -59,6 +59,9 @@ func leafElements(m Marks, v lease.Verdict, policy uint32) []setElement {
 	}
 	if v.Policy.Egress == lease.Open {
 		out = append(out, setElement{setOpen, Element{Key: leaf}})
+	}
+	if v.Cutting {
+		out = append(out, setElement{setCutting, Element{Key: leaf}})
 	}
 	if v.Policy.Ingress == lease.FromNone {
 		out = append(out, setElement{setInNone, Element{Key: leaf}})

@@ -23,7 +23,7 @@ const (
 // that were admitted to it. The kernel filters by mark, as every kernel does that knows `socket
 // cgroupv2` (5.13): no dump of the whole table.
 func (c *conn) deleteConntrack(ctx context.Context, m Marks, number uint16) error {
-	mark, mask := m.either(number)
+	mark, mask := m.Either(number)
 	data, err := netlink.MarshalAttributes([]netlink.Attribute{attr(ctaMark, be32(mark)), attr(ctaMarkMask, be32(mask))})
 	if err != nil {
 		return err

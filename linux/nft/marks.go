@@ -46,15 +46,22 @@ func (m Marks) orDefault() (Marks, error) {
 // ours is the part of a mark that tells a lease: everything else belongs to other tables.
 func (m Marks) ours() uint32 { return m.Lease | m.Host | 0xffff }
 
-// admitted is the conntrack mark of flows that were admitted to a box.
-func (m Marks) admitted(number uint16) uint32 { return m.Lease | uint32(number) }
+// flow is the part of a conntrack mark that tells a live flow of a lease.
+func (m Marks) flow() uint32 { return m.ours() | m.Belt }
 
-// started is the conntrack mark of flows that a box started. It shares a bit with admitted, so that
+// Admitted is the conntrack mark of flows that were admitted to a box.
+func (m Marks) Admitted(number uint16) uint32 { return m.Lease | uint32(number) }
+
+// Started is the conntrack mark of flows that a box started. It shares a bit with Admitted, so that
 // one scan of the conntrack table finds both.
-func (m Marks) started(number uint16) uint32 { return m.Lease | m.Host | uint32(number) }
+func (m Marks) Started(number uint16) uint32 { return m.Lease | m.Host | uint32(number) }
 
-// either is the mark and mask that find all flows of a box.
-func (m Marks) either(number uint16) (mark, mask uint32) {
+// Ended is what a conntrack mark has besides once a new policy ended the flow: whoever still has a
+// socket for it is answered with a reset. (The belt's bit is of packets' marks otherwise.)
+func (m Marks) Ended() uint32 { return m.Belt }
+
+// Either is the mark and mask that find all flows of a box.
+func (m Marks) Either(number uint16) (mark, mask uint32) {
 	return m.Lease | uint32(number), m.Lease | 0xffff
 }
 

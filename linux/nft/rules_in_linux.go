@@ -23,6 +23,7 @@ func (b builder) in() []Rule {
 // both declared it. The handshake's later packets meet a request socket, so TCP is judged on the SYN.
 func (b builder) fromBox() []Rule {
 	return []Rule{
+		rule(b.ended(), goTo("refuse_in")),
 		rule(notPureSYN(), goTo("ok_in")),
 		rule([]expr.Any{b.leaf(r0)}, b.ourMark(r0+2), []expr.Any{lookup(setSelfMark, r0)}, goTo("note")),
 		rule(b.inBoxes(), markHas(b.Marks.Host), b.declared(), goTo("note")),
@@ -54,6 +55,7 @@ func (b builder) toBox() []Rule {
 		// A flow of ours that another table had marked first.
 		rule(established, ctDirection(dirReply), []expr.Any{ct(expr.CtKeyMARK, rTmp), neq(rTmp, u32(0)),
 			mask(rTmp, b.Marks.Lease|b.Marks.Host), eq(rTmp, u32(0))}, goTo("ok_in")),
+		rule(b.ended(), goTo("refuse_to")),
 		rule(ctState(expr.CtStateBitRELATED), proto(protoICMP), goTo("ok_in")),
 		rule(ctState(expr.CtStateBitRELATED), proto(protoICMPv6), goTo("ok_in")),
 		rule(tcpFlags(tcpSYN|tcpRST|tcpACK, tcpSYN, false), goTo("ok_in")),

@@ -144,8 +144,15 @@ func (b builder) tag() []Rule {
 
 // refuse names the lease in the mark, tells it once in a while, and answers at once: a blocking TCP
 // connect waits a second under an ICMP answer and half a millisecond under a reset (6.1 to 6.18).
+//
+// While a box's flows are being cut, the reset that tells the peer of a destroyed socket passes, and
+// other packets of old flows are dropped without an answer: a reset to the box would close its socket
+// without a word to the peer.
 func (b builder) refuse() []Rule {
+	cutting := []expr.Any{b.leaf(r0), lookup(setCutting, r0)}
 	return []Rule{
+		rule(cutting, tcpFlags(tcpRST, tcpRST, true), ctState(expr.CtStateBitESTABLISHED), goTo("approve_reply")),
+		rule(cutting, notPureSYN(), verdict(expr.VerdictDrop, "")),
 		rule([]expr.Any{&expr.Immediate{Register: r0, Data: u32(0)}, writeMark(r0)}),
 		rule(b.setMark(setCtLease)),
 		b.log(prefixOut),

@@ -128,6 +128,7 @@ const (
 	setOpen      = "open"      // leaves whose egress is open
 	setInAny     = "inany"     // leaf . protocol . port that others may reach
 	setInNone    = "innone"    // leaves that not even the host may reach
+	setCutting   = "cutting"   // leaves whose flows are being ended by a new policy
 	setAllow4    = "allow4"    // policy . destination . protocol . port
 	setAllow6    = "allow6"
 	setDeny4     = "deny4" // policy . destination
@@ -157,6 +158,7 @@ func emptySets() []Set {
 		{Name: setOpen, Key: []kind{kCgroup}},
 		{Name: setInAny, Key: []kind{kCgroup, kProto, kService}, Interval: true},
 		{Name: setInNone, Key: []kind{kCgroup}},
+		{Name: setCutting, Key: []kind{kCgroup}},
 		{Name: setAllow4, Key: []kind{kMark, kAddr4, kProto, kService}, Interval: true},
 		{Name: setAllow6, Key: []kind{kMark, kAddr6, kProto, kService}, Interval: true},
 		{Name: setDeny4, Key: []kind{kMark, kAddr4}, Interval: true},

@@ -34,6 +34,7 @@ var internal = []rule{
 
 	{"verify", []string{"darwin/...", "linux/...", "installer", "installer/client", "installer/api", "resolverd/probe"},
 		"verify reads the host the way its users do"},
+	{"verify/benchdns", []string{"resolverd/..."}, "the answerer beside other name servers"},
 	{"verify/netlab", []string{"linux/..."}, "the lab puts processes into leaves and namespaces"},
 	{"verify/e2e/rig", []string{"verify/netlab", "installer/host/hosttest"},
 		"the rig knows the program by its command line, and compares snapshots of the host"},
@@ -54,12 +55,12 @@ var modules = []module{
 	{"github.com/kardianos/service", []string{"cmd/minhost"},
 		"the run loop only: its macOS install still uses launchctl load, and importing it runs detection"},
 	{"howett.net/plist", []string{"darwin/..."}, "launchd jobs"},
-	{"github.com/miekg/dns", []string{"resolverd/..."}, "DNS messages"},
+	{"github.com/miekg/dns", []string{"resolverd/...", "verify/benchdns", "verify/dnsconf"}, "DNS messages"},
 	{"github.com/fsnotify/fsnotify", []string{"resolverd/..."}, "the zone file is watched"},
 	{"golang.org/x/net", []string{"resolverd/..."}, "batched UDP reads and writes"},
 	{"github.com/vishvananda/netlink", []string{"linux/..."}, "links, sockets and conntrack of Linux"},
 	{"github.com/google/nftables", []string{"linux/nft"}, "the one table; does not compile on darwin"},
-	{"github.com/mdlayher/netlink", []string{"linux/nft"}, "the lasting connection under google/nftables, NFLOG"},
+	{"github.com/mdlayher/netlink", []string{"linux/nft", "linux/cut"}, "the lasting connections under google/nftables, NFLOG, sockets and conntrack"},
 	{"github.com/cilium/ebpf", []string{"linux/belt", "linux/localhost"}, "cgroup programs, assembled in Go"},
 	{"github.com/godbus/dbus/v5", []string{"linux/..."}, "systemd-resolved and systemd"},
 	{"github.com/coreos/go-systemd/v22", []string{"linux/...", "resolverd/...", "cmd/minhost"},
@@ -79,5 +80,6 @@ var modules = []module{
 
 // oneFileExceptions are files that break a source rule for a reason.
 var oneFileExceptions = map[string]string{
+	"verify/vmlab/exec_linux.go: shell":  "test helper: lines that break a machine are written as an admin would type them",
 	"verify/netlab/main_linux.go: shell": "test helper: a process must enter its cgroup before it unshares, which a shell does without a second binary",
 }

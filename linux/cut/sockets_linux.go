@@ -1,0 +1,113 @@
+package cut
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Messages and attributes of inet_diag (linux/inet_diag.h, linux/sock_diag.h).
+const (
+	diagByFamily  = 20
+	diagDestroy   = 21
+	diagCgroup    = 21 // INET_DIAG_CGROUP_ID, Linux 5.9
+	diagMessage   = 72 // struct inet_diag_msg
+	diagSocketID  = 48 // struct inet_diag_sockid
+	stateTimeWait = 6
+	stateClose    = 7
+	stateListen   = 10
+)
+
+// liveTCP are the states of a connection that can be ended.
+const liveTCP = 0x1ffe &^ (1<<stateTimeWait | 1<<stateClose | 1<<stateListen)
+
+// diagRequest is struct inet_diag_req_v2.
+func diagRequest(family, protocol uint8, states uint32, id []byte) []byte {
+	b := []byte{family, protocol, 0, 0}
+	b = binary.NativeEndian.AppendUint32(b, states)
+	return append(append(b, id...), make([]byte, diagSocketID-len(id))...)
+}
+
+// sockets lists live TCP sockets and all UDP sockets.
+func (c *Cutter) sockets(ctx context.Context) ([]Socket, error) {
+	var out []Socket
+	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+		for _, q := range []struct {
+			protocol uint8
+			states   uint32
+		}{{protoTCP, liveTCP}, {protoUDP, ^uint32(0)}} {
+			answers, err := c.diag.request(ctx, netlink.Message{
+				Header: netlink.Header{Type: diagByFamily, Flags: netlink.Request | netlink.Dump},
+				Data:   diagRequest(family, q.protocol, q.states, nil),
+			})
+			if errors.Is(err, unix.ENOENT) {
+				continue // no such family or protocol here: no such sockets
+			}
+			if err != nil {
+				return nil, fmt.Errorf("list sockets: %w", err)
+			}
+			for _, a := range answers {
+				if s, ok := parseSocket(a.Data, q.protocol); ok {
+					out = append(out, s)
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+func parseSocket(b []byte, protocol uint8) (Socket, bool) {
+	if len(b) < diagMessage {
+		return Socket{}, false
+	}
+	id := b[4 : 4+diagSocketID]
+	s := Socket{Protocol: protocol, family: b[0], id: append([]byte(nil), id...)}
+	s.Local = endpoint(b[0], id[4:20], binary.BigEndian.Uint16(id))
+	if remote := endpoint(b[0], id[20:36], binary.BigEndian.Uint16(id[2:])); remote.Port() != 0 {
+		s.Remote = remote
+	}
+	ad, err := netlink.NewAttributeDecoder(b[diagMessage:])
+	if err != nil {
+		return Socket{}, false
+	}
+	for ad.Next() {
+		if ad.Type() == diagCgroup && len(ad.Bytes()) == 8 {
+			s.Cgroup = binary.NativeEndian.Uint64(ad.Bytes())
+		}
+	}
+	return s, ad.Err() == nil
+}
+
+func endpoint(family uint8, addr []byte, port uint16) netip.AddrPort {
+	if family == unix.AF_INET {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(addr)), port)
+	}
+	return netip.AddrPortFrom(netip.AddrFrom16([16]byte(addr)).Unmap(), port)
+}
+
+// errNoDestroy: the kernel was built without CONFIG_INET_DIAG_DESTROY.
+var errNoDestroy = errors.New("this kernel does not destroy sockets (CONFIG_INET_DIAG_DESTROY)")
+
+// destroy ends a socket: its owner reads ECONNABORTED, the peer of a connection gets a reset. One that
+// is gone is no error.
+func (c *Cutter) destroy(ctx context.Context, s Socket) error {
+	if c.MarkOnly {
+		return errNoDestroy
+	}
+	_, err := c.diag.request(ctx, netlink.Message{
+		Header: netlink.Header{Type: diagDestroy, Flags: netlink.Request | netlink.Acknowledge},
+		Data:   diagRequest(s.family, s.Protocol, ^uint32(0), s.id),
+	})
+	switch {
+	case err == nil, errors.Is(err, unix.ENOENT):
+		return nil
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return errNoDestroy
+	}
+	return fmt.Errorf("destroy socket %v to %v: %w", s.Local, s.Remote, err)
+}
