@@ -58,7 +58,7 @@ type Server struct {
 	report    *report.Sender // nil: nobody is told
 	leaseMark uint32
 
-	batch    func(*net.UDPConn) (datagram.Batch, error)
+	batch    func(*net.UDPConn, bool) (datagram.Batch, error)
 	udpLimit int
 	tcp      tcpLimits
 }

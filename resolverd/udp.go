@@ -18,12 +18,13 @@ const (
 
 // serveUDP answers one socket, batch by batch: the queries of a batch see one zone.
 func (s *Server) serveUDP(ctx context.Context, socket udpSocket) error {
-	stop := context.AfterFunc(ctx, func() { socket.SetReadDeadline(time.Unix(1, 0)) })
-	defer stop()
-	batch, err := s.batch(socket.UDPConn)
+	batch, err := s.batch(socket.UDPConn, socket.view == BoxView)
 	if err != nil {
 		return err
 	}
+	defer batch.Close()
+	stop := context.AfterFunc(ctx, batch.Stop)
+	defer stop()
 	name, failed := socket.LocalAddr().String(), 0
 	var counted report.Counters
 	for {

@@ -11,6 +11,8 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
+	"time"
 )
 
 const (
@@ -18,16 +20,19 @@ const (
 	// the cost of a query is below two in a hundred; more only makes the first reply wait longer.
 	Many = 64
 
-	// room is what one message has to itself, head and overflow what a batch shares: the rest of
-	// a message that is longer. So 64 messages take 128 KiB instead of 4 MiB, and yet the longest
-	// datagram arrives whole.
-	room     = 2048
-	overflow = 65536 - room
+	// The first message of a batch has room for the longest datagram, the others for less: so a
+	// batch takes 190 KiB instead of 4 MiB, and a long query that comes alone arrives whole.
+	longest = 65535
+	room    = 2048
 )
 
-// ErrLost is what Read returns beside messages when others were lost: two messages longer than
-// 2,048 octets in one batch, of which the last is kept.
-var ErrLost = errors.New("long messages arrived together: one was kept")
+var (
+	// ErrLost is what Read returns beside messages when one was longer than 2,048 octets and not
+	// the first of its batch. Its Data is empty.
+	ErrLost = errors.New("a long message came among others and was dropped")
+	// ErrStopped is what Read returns after Stop.
+	ErrStopped = errors.New("reading was stopped")
+)
 
 // Message is one datagram and the reply to it.
 type Message struct {
@@ -41,38 +46,43 @@ type Message struct {
 	Reply []byte
 	// Space is 512 octets for a reply.
 	Space *[512]byte
+
+	buf []byte // where it arrives
 }
 
 // Batch is a socket with the messages in hand. It belongs to one goroutine.
 type Batch interface {
-	// Read waits for messages and returns at least one, or an error. The socket's deadline ends
-	// the wait.
+	// Read waits for messages and returns at least one, or an error.
 	Read() ([]Message, error)
 	// Write sends the replies. A reply that cannot be sent is left out and the others are sent;
 	// the error is that of the last one.
 	Write() error
+	// Stop ends the Read that waits and all that follow. Any goroutine may call it, also after Close.
+	Stop()
+	// Close frees what the batch holds. The socket stays open.
+	Close()
 }
 
 // Plain is a batch of one message, for every system.
 func Plain(conn *net.UDPConn) Batch {
-	p := &plain{conn: conn, buf: make([]byte, room+overflow)}
-	p.one[0].Space = new([512]byte)
-	return p
+	return &plain{conn: conn, one: [1]Message{{Space: new([512]byte), buf: make([]byte, longest)}}}
 }
 
 type plain struct {
 	conn *net.UDPConn
-	buf  []byte
 	one  [1]Message
 }
 
 func (p *plain) Read() ([]Message, error) {
-	n, from, err := p.conn.ReadFromUDPAddrPort(p.buf)
+	m := &p.one[0]
+	n, from, err := p.conn.ReadFromUDPAddrPort(m.buf)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = ErrStopped
+	}
 	if err != nil {
 		return nil, err
 	}
-	m := &p.one[0]
-	m.Data, m.From, m.Reply = p.buf[:n], from, nil
+	m.Data, m.From, m.Reply = m.buf[:n], from, nil
 	return p.one[:], nil
 }
 
@@ -83,3 +93,7 @@ func (p *plain) Write() error {
 	_, err := p.conn.WriteToUDPAddrPort(p.one[0].Reply, p.one[0].From)
 	return err
 }
+
+func (p *plain) Stop() { p.conn.SetReadDeadline(time.Unix(1, 0)) }
+
+func (p *plain) Close() {}

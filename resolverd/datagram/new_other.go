@@ -4,5 +4,5 @@ package datagram
 
 import "net"
 
-// New returns the best batch that the system has.
-func New(conn *net.UDPConn) (Batch, error) { return Plain(conn), nil }
+// New returns the best batch that the system has. No packet has a mark here.
+func New(conn *net.UDPConn, _ bool) (Batch, error) { return Plain(conn), nil }
