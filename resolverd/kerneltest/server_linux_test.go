@@ -24,7 +24,7 @@ import (
 	"github.com/gominimal/minhost/verify/netlab"
 )
 
-func TestMain(m *testing.M) { os.Exit(netlab.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(netlab.Main(m, children)) }
 
 const (
 	hostView = "127.0.0.1:15353"
@@ -33,12 +33,16 @@ const (
 )
 
 // serve runs an answerer on sockets of its own until the test ends.
-func serve(t *testing.T) {
+func serve(t *testing.T) { serveWith(t, func(*resolverd.Config) {}) }
+
+func serveWith(t *testing.T, change func(*resolverd.Config)) {
 	t.Helper()
-	s, err := resolverd.Listen(resolverd.Config{
+	c := resolverd.Config{
 		Port: resolverd.DefaultPort, BoxPort: resolverd.DefaultBoxPort,
 		ZoneFile: filepath.Join(t.TempDir(), "zone"), BootID: "boot", Log: slog.New(slog.DiscardHandler),
-	})
+	}
+	change(&c)
+	s, err := resolverd.Listen(c)
 	if err != nil {
 		t.Fatal(err)
 	}
