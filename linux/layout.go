@@ -15,6 +15,7 @@ type Layout struct {
 	Run       string // leases, zone, sockets, locks; tmpfs
 	Socket    string // the helper's, 0666 in a root-owned folder
 	Zone      string // written by the helper, watched by the answerer
+	Reports   string // unix datagrams of the answerer to the helper: refused names, counters
 	Leases    string // one file a lease
 	Lock      string // held by apply and undo
 	HelperPID string // lock file of the helper
@@ -33,6 +34,7 @@ func DefaultLayout() Layout {
 		Run:       run,
 		Socket:    run + "/helper.sock",
 		Zone:      run + "/zone",
+		Reports:   run + "/reports.sock",
 		Leases:    run + "/leases",
 		Lock:      run + "/apply.lock",
 		HelperPID: run + "/helper.lock",

@@ -38,6 +38,8 @@ type Listen struct {
 	Addr netip.AddrPort
 	// Optional addresses may be missing on the host: ::1 where IPv6 is off.
 	Optional bool
+	// Marks has the kernel tell the answerer the mark of each packet: it names the box that asks.
+	Marks bool
 }
 
 // DefaultConfig returns the values of DESIGN.md section 2 and 5.1.
@@ -46,8 +48,8 @@ func DefaultConfig(program, run, socket, lock, log string) Config {
 		Program: program, Run: run, Socket: socket, Lock: lock, Log: log,
 		Answerer: []Listen{
 			{Addr: netip.MustParseAddrPort("127.0.0.1:15353")},
-			{Addr: netip.MustParseAddrPort("127.0.0.1:15354")},
-			{Addr: netip.MustParseAddrPort("[::1]:15354"), Optional: true},
+			{Addr: netip.MustParseAddrPort("127.0.0.1:15354"), Marks: true},
+			{Addr: netip.MustParseAddrPort("[::1]:15354"), Optional: true, Marks: true},
 		},
 		UID: AnswererID, GID: AnswererID,
 		SuperviseArgs: []string{"supervise"},

@@ -95,6 +95,9 @@ func listenPair(ctx context.Context, l Listen) ([]*os.File, error) {
 		return nil, portTaken(err, l, "-u")
 	}
 	defer pc.Close()
+	if l.Marks {
+		tellMarks(pc.(*net.UDPConn))
+	}
 	ln, err := lc.Listen(ctx, "tcp"+family, l.Addr.String())
 	if err != nil {
 		return nil, portTaken(err, l, "-t")
@@ -110,6 +113,14 @@ func listenPair(ctx context.Context, l Listen) ([]*os.File, error) {
 		return nil, err
 	}
 	return []*os.File{udp, tcp}, nil
+}
+
+// tellMarks sets SO_RCVMARK (5.19) while there is somebody who may: it takes a capability that the
+// answerer does not have, and it stays with the socket. Without it refused lookups name no box.
+func tellMarks(conn *net.UDPConn) {
+	if raw, err := conn.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVMARK, 1) })
+	}
 }
 
 // portTaken adds the command that names who has the port.
