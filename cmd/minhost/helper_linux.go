@@ -18,6 +18,7 @@ import (
 	"github.com/gominimal/minhost/installer/helper"
 	"github.com/gominimal/minhost/installer/host"
 	"github.com/gominimal/minhost/linux"
+	"github.com/gominimal/minhost/linux/cut"
 	"github.com/gominimal/minhost/linux/nft"
 )
 
@@ -112,7 +113,12 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 	default:
 		defer table.Close()
 		defer reader.Close()
-		cfg.Table, cfg.Refusals = table, reader
+		flows, err := cut.New(nft.Marks{}, log)
+		if err != nil {
+			return fmt.Errorf("helper: %w", err)
+		}
+		defer flows.Close()
+		cfg.Table, cfg.Flows, cfg.Refusals = table, flows, reader
 	}
 	h = helper.New(cfg)
 	defer h.Close()

@@ -28,6 +28,7 @@ type world struct {
 	store     map[string]lease.Lease
 	inUse     map[netip.Addr]bool
 	rest      map[netip.Addr]time.Time
+	cuts      []lease.Verdict
 	changed   chan struct{}
 }
 
@@ -124,6 +125,9 @@ func (w *world) Restore(pid int, group string) error {
 }
 
 func (l *fakeLeaf) ID() uint64   { return l.node }
+
+func (l *fakeLeaf) IDs() ([]uint64, error) { return []uint64{l.node}, nil }
+
 func (l *fakeLeaf) Path() string { return "/sys/fs/cgroup/minhost/boxes/" + l.id }
 func (l *fakeLeaf) Close() error { return nil }
 
@@ -212,6 +216,22 @@ func (t fakeTable) Put(_ context.Context, v lease.Verdict) error {
 	defer t.w.mu.Unlock()
 	t.w.table[v.Leaf] = v
 	return nil
+}
+
+// fakeFlows notes what was cut.
+type fakeFlows struct{ w *world }
+
+func (f fakeFlows) Cut(_ context.Context, v lease.Verdict, groups []uint64, _ lease.Place, _ func(uint64) uint16) (int, error) {
+	if err := f.w.pass("cut"); err != nil {
+		return 0, err
+	}
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	if held := f.w.table[v.Leaf]; !held.Cutting || !held.Policy.Equal(v.Policy) {
+		return 0, fmt.Errorf("flows are cut while the table holds %+v", held)
+	}
+	f.w.cuts = append(f.w.cuts, v)
+	return 1, nil
 }
 
 func (t fakeTable) Delete(_ context.Context, v lease.Verdict) error {

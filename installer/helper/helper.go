@@ -22,7 +22,7 @@ const (
 	rememberGone   = 60 * time.Second
 )
 
-// Config is all that a Helper needs. Every field must be set, but for Table and Refusals on a
+// Config is all that a Helper needs. Every field must be set, but for Table, Flows and Refusals on a
 // host that can't enforce (then Unenforceable says why).
 type Config struct {
 	Version        string
@@ -32,6 +32,7 @@ type Config struct {
 
 	Tree      Tree
 	Table     Table
+	Flows     Flows
 	Refusals  Refusals
 	Names     Names
 	Range     Range

@@ -86,9 +86,16 @@ func (h *Helper) update(ctx context.Context, c request, in api.UpdateIn) (api.Up
 		return api.UpdateOut{}, err
 	}
 	if err := h.change(ctx, b, p); err != nil {
-		return api.UpdateOut{}, errors.Join(internal("update", err), h.change(context.WithoutCancel(ctx), b, old))
+		back := h.change(context.WithoutCancel(ctx), b, old)
+		_, cerr := h.cut(b)
+		return api.UpdateOut{}, errors.Join(internal("update", err), back, cerr)
 	}
-	h.log.Info("updated", "lease", b.ID, "box", b.Name, "egress", p.Egress, "rules", len(p.Rules))
+	// The policy counts from here on, whatever becomes of older flows: it is not taken back.
+	ended, err := h.cut(b)
+	if err != nil {
+		return api.UpdateOut{}, internal("the new policy is live, but older flows may be too", err)
+	}
+	h.log.Info("updated", "lease", b.ID, "box", b.Name, "egress", p.Egress, "rules", len(p.Rules), "ended", ended)
 	h.tell(b, api.EventKindUpdated, "policy updated")
 	return api.UpdateOut{}, nil
 }
@@ -97,7 +104,7 @@ func (h *Helper) update(ctx context.Context, c request, in api.UpdateIn) (api.Up
 // must not come back with the policy that was to be tightened.
 func (h *Helper) change(ctx context.Context, b *box, p lease.Policy) error {
 	h.mu.Lock()
-	b.Policy = p // a repair that runs now refills with it
+	b.Policy, b.Cutting = p, h.cfg.Table != nil // a repair that runs now refills with it
 	h.mu.Unlock()
 	if err := h.record(b); err != nil {
 		return fmt.Errorf("record lease: %w", err)

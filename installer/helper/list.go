@@ -79,7 +79,7 @@ func (h *Helper) explain(_ context.Context, c request, in api.ExplainIn) (api.Ex
 	if h.cfg.Table == nil {
 		return api.ExplainOut{Allowed: true, Reason: "nothing is enforced on this host: " + h.cfg.Unenforceable}, nil
 	}
-	d := b.Policy.Decide(to, protocol, lease.Place{Own: b.Address, Answerer: isAnswerer, Local: h.cfg.Local})
+	d := b.Policy.Decide(to, protocol, h.place(b))
 	if other := h.holder(to.Addr().String()); d.Allowed && other != nil && other != b {
 		return api.ExplainOut{Reason: fmt.Sprintf("it is box %s's address, and one box does not reach another: %s", other.Name, "its ingress does not allow it"), Rule: d.Rule}, nil
 	}

@@ -31,6 +31,8 @@ type Leaf interface {
 	ID() uint64
 	// Path is for display and for the runner; never opened again by the helper.
 	Path() string
+	// IDs are the ids of the leaf and of every cgroup below it.
+	IDs() ([]uint64, error)
 	// Move puts a process with all its threads into the leaf.
 	Move(pid int) error
 	// Pids lists the processes in the leaf and below it.
@@ -60,6 +62,14 @@ type Table interface {
 	Changed() <-chan struct{}
 	// Elements is the number of set elements that the verdicts cost together.
 	Elements(all []lease.Verdict) int
+}
+
+// Flows ends live flows (linux/cut).
+type Flows interface {
+	// Cut ends every flow of a box that its verdict does not admit, so that both ends are told, and says
+	// how many. groups are the ids of the leaf and below it; owner tells the lease number of the box
+	// that a cgroup is in, 0 for none.
+	Cut(ctx context.Context, v lease.Verdict, groups []uint64, place lease.Place, owner func(cgroup uint64) uint16) (int, error)
 }
 
 // Refused is one refused packet of a box, as NFLOG told it.

@@ -49,6 +49,7 @@ func (h *Helper) Replay(ctx context.Context) error {
 		h.finish(b, lease.OpTeardown)
 	}
 	h.sweep()
+	h.recut()
 	return nil
 }
 

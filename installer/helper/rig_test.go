@@ -51,7 +51,7 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 func (r *rig) start(change ...func(*Config)) {
 	r.t.Helper()
 	cfg := Config{
-		Version: "test", BootID: "boot", ServiceManager: "test", Tree: r.w, Table: fakeTable{r.w}, Names: r.w, Range: r.w,
+		Version: "test", BootID: "boot", ServiceManager: "test", Tree: r.w, Table: fakeTable{r.w}, Flows: fakeFlows{r.w}, Names: r.w, Range: r.w,
 		Processes: fakeProcs{r.w}, Peers: r, Checker: noChecks{}, Store: fakeStore{r.w},
 		Operators: func(p Peer) (bool, error) { return p.UID == operatorUID || p.UID == otherUID, nil },
 		Grace:     time.Millisecond, RetryAfter: time.Millisecond, AdoptWithin: 50 * time.Millisecond, Now: r.clock, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),

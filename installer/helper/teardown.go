@@ -141,6 +141,7 @@ func (h *Helper) takeAway(b *box) error {
 		errs = append(errs, h.publish())
 	}
 	if h.cfg.Table != nil {
+		h.farewell(ctx, b)
 		errs = append(errs, h.release(ctx, b))
 	}
 	if err := h.emptyLeaf(ctx, b); err != nil {

@@ -32,7 +32,9 @@ type Lease struct {
 	EndWithConnection bool
 	// Unenforced: the caller let a confined box run where the host can't enforce.
 	Unenforced bool
-	Since      time.Time
+	// Cutting: the policy is new, and live flows that it does not admit are being ended.
+	Cutting bool
+	Since   time.Time
 }
 
 // idPattern is what NewID makes; nothing else ever becomes the name of a folder.
@@ -64,7 +66,7 @@ func (l Lease) Owns(secret string) bool {
 
 // Verdict returns what the table must hold for this lease with this leaf.
 func (l Lease) Verdict(leaf uint64) Verdict {
-	return Verdict{Leaf: leaf, Number: l.Number, Address: l.Address, Policy: l.Policy}
+	return Verdict{Leaf: leaf, Number: l.Number, Address: l.Address, Policy: l.Policy, Cutting: l.Cutting}
 }
 
 // record is the durable form: additive changes only, old fields keep their meaning.
@@ -85,6 +87,7 @@ type record struct {
 	SecretHash        string    `json:"secret_sha256"`
 	EndWithConnection bool      `json:"end_with_connection,omitempty"`
 	Unenforced        bool      `json:"unenforced,omitempty"`
+	Cutting           bool      `json:"cutting,omitempty"`
 	Since             time.Time `json:"since"`
 }
 
@@ -100,7 +103,7 @@ func Encode(l Lease, bootID string) ([]byte, error) {
 		Schema: schema, BootID: bootID, ID: l.ID, Number: l.Number, UID: l.UID, Name: l.Name,
 		Egress: l.Policy.Egress, Ingress: l.Policy.Ingress, IngressPorts: l.Policy.IngressPorts,
 		State: l.State, SecretHash: hex.EncodeToString(l.SecretHash[:]),
-		EndWithConnection: l.EndWithConnection, Unenforced: l.Unenforced, Since: l.Since,
+		EndWithConnection: l.EndWithConnection, Unenforced: l.Unenforced, Cutting: l.Cutting, Since: l.Since,
 	}
 	if l.Address.IsValid() {
 		r.Address = l.Address.String()
@@ -134,7 +137,7 @@ func Decode(b []byte, bootID string) (Lease, error) {
 		return Lease{}, fmt.Errorf("lease record: state %q", string(r.State))
 	}
 	l := Lease{ID: r.ID, Number: r.Number, UID: r.UID, State: r.State,
-		EndWithConnection: r.EndWithConnection, Unenforced: r.Unenforced, Since: r.Since}
+		EndWithConnection: r.EndWithConnection, Unenforced: r.Unenforced, Cutting: r.Cutting, Since: r.Since}
 	if err := r.identity(&l); err != nil {
 		return Lease{}, fmt.Errorf("lease record: %w", err)
 	}

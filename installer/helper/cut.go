@@ -1,0 +1,110 @@
+package helper
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gominimal/minhost/installer/lease"
+)
+
+// cutTime bounds what ends live flows. It takes some milliseconds.
+const cutTime = 5 * time.Second
+
+// cut ends the live flows of a box whose verdict is new: the table holds it with Cutting set, so that
+// nothing that ends can begin again. Afterwards the verdict is an ordinary one. It is not stopped by the
+// end of the caller's connection. b.changing is held.
+func (h *Helper) cut(b *box) (int, error) {
+	if h.cfg.Table == nil {
+		return 0, nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.life), cutTime)
+	defer cancel()
+	n, err := h.endFlows(ctx, b)
+	if err != nil {
+		return n, err // Cutting stays, in the record too: the next update or helper ends them
+	}
+	h.mu.Lock()
+	b.Cutting = false
+	h.mu.Unlock()
+	return n, errors.Join(h.enforce(ctx, b), h.record(b))
+}
+
+func (h *Helper) endFlows(ctx context.Context, b *box) (int, error) {
+	groups, err := b.leaf.IDs()
+	if err != nil {
+		return 0, err
+	}
+	h.mu.Lock()
+	v := b.Verdict(b.leaf.ID())
+	h.mu.Unlock()
+	return h.cfg.Flows.Cut(ctx, v, groups, h.place(b), h.owners())
+}
+
+// farewell ends all flows of a box that ends, while the table still lets their ends be told. A failure
+// costs the peers that: the box reaches nothing either way.
+func (h *Helper) farewell(ctx context.Context, b *box) {
+	h.mu.Lock()
+	live := b.enforced
+	b.Policy, b.Cutting = lease.Policy{Egress: lease.Deny, Ingress: lease.FromNone}, true
+	h.mu.Unlock()
+	if !live {
+		return
+	}
+	err := h.enforce(ctx, b)
+	if err == nil {
+		_, err = h.endFlows(ctx, b)
+	}
+	if err != nil {
+		h.log.Warn("peers are not told", "lease", b.ID, "box", b.Name, "cause", err)
+	}
+}
+
+// recut ends what a helper before this one had no time to end.
+func (h *Helper) recut() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, b := range h.boxes {
+		if !b.Cutting || !b.enforced {
+			continue
+		}
+		h.spawn(func(context.Context) {
+			b.changing.Lock()
+			defer b.changing.Unlock()
+			n, err := h.cut(b)
+			h.log.Info("ended flows of an older policy", "lease", b.ID, "box", b.Name, "ended", n, "cause", err)
+		})
+	}
+}
+
+// place is what the table knows of this host besides the policy of a box.
+func (h *Helper) place(b *box) lease.Place {
+	return lease.Place{Own: b.Address, Answerer: isAnswerer, Local: h.cfg.Local}
+}
+
+// owners tells the lease number of the box that a cgroup is in. The leaves are listed at the first
+// question, which only flows between boxes and this host ask.
+func (h *Helper) owners() func(uint64) uint16 {
+	var numbers map[uint64]uint16
+	return func(cgroup uint64) uint16 {
+		if numbers != nil {
+			return numbers[cgroup]
+		}
+		numbers = map[uint64]uint16{}
+		h.mu.Lock()
+		leaves := map[Leaf]uint16{}
+		for _, b := range h.boxes {
+			if b.leaf != nil {
+				leaves[b.leaf] = b.Number
+			}
+		}
+		h.mu.Unlock()
+		for leaf, n := range leaves {
+			ids, _ := leaf.IDs() // one that is gone has no flows
+			for _, id := range ids {
+				numbers[id] = n
+			}
+		}
+		return numbers[cgroup]
+	}
+}

@@ -1,0 +1,87 @@
+package helper
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/lease"
+)
+
+// TestUpdateCuts: live flows are ended while the table holds the new verdict (the fake refuses
+// otherwise), and then it is an ordinary one. A box that ends takes all of its flows along.
+func TestUpdateCuts(t *testing.T) {
+	r := newRig(t)
+	w := r.dial(operatorUID, 10)
+	out := r.box(w, api.PlanIn{Name: "web", Policy: api.Policy{Egress: api.EgressOpen}}, 20)
+	if err := w.call("Update", api.UpdateIn{Lease: out.Lease, Secret: out.Secret, Policy: api.Policy{Egress: api.EgressDeny}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if cuts := r.cuts(); len(cuts) != 1 || cuts[0].Policy.Egress != lease.Deny {
+		t.Fatalf("cut: %+v", cuts)
+	}
+	r.cutting(out.Lease, false)
+	if err := w.call("Teardown", api.TeardownIn{Lease: out.Lease, Secret: out.Secret, Kill: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if cuts := r.cuts(); len(cuts) != 2 || cuts[1].Policy.Egress != lease.Deny || cuts[1].Policy.Ingress != lease.FromNone {
+		t.Errorf("cut at the end: %+v", cuts)
+	}
+}
+
+// TestCutFails: the new policy stays when older flows cannot be ended, the caller is told, and the next
+// helper ends them.
+func TestCutFails(t *testing.T) {
+	r := newRig(t)
+	w := r.dial(operatorUID, 10)
+	out := r.box(w, api.PlanIn{Name: "web", Policy: api.Policy{Egress: api.EgressOpen}}, 20)
+	r.w.setHook(func(at string) error {
+		if at == "cut" {
+			return errors.New("injected")
+		}
+		return nil
+	})
+	in := api.UpdateIn{Lease: out.Lease, Secret: out.Secret, Policy: api.Policy{Egress: api.EgressDeny}}
+	if err := w.call("Update", in, nil); shortName(err) != "Internal" {
+		t.Fatalf("update: %v", err)
+	}
+	r.egress(out.Lease, lease.Deny)
+	r.cutting(out.Lease, true)
+	r.w.setHook(nil)
+	r.stop()
+	r.start()
+	for end := time.Now().Add(5 * time.Second); len(r.cuts()) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the next helper ended no flows")
+		}
+	}
+	for end := time.Now().Add(5 * time.Second); r.isCutting(out.Lease); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the next helper goes on cutting")
+		}
+	}
+	r.cutting(out.Lease, false)
+}
+
+func (r *rig) cuts() []lease.Verdict {
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	return append([]lease.Verdict(nil), r.w.cuts...)
+}
+
+func (r *rig) isCutting(id string) bool {
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	return r.w.store[id].Cutting
+}
+
+// cutting checks that record and table agree.
+func (r *rig) cutting(id string, want bool) {
+	r.t.Helper()
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	if record, table := r.w.store[id].Cutting, r.w.table[r.w.leaves[id].node].Cutting; record != want || table != want {
+		r.t.Errorf("cutting: record %t, table %t, want %t", record, table, want)
+	}
+}
