@@ -77,7 +77,7 @@ func runResolverd(ctx context.Context, env *environment, l linux.Layout, boot st
 	}
 	return resolverd.Run(ctx, resolverd.Config{
 		Port: resolverd.DefaultPort, BoxPort: resolverd.DefaultBoxPort, Files: resolverd.Inherited(),
-		ZoneFile: l.Zone, BootID: dashed(boot), Log: env.Log,
+		ZoneFile: l.Zone, BootID: dashed(boot), Report: l.Reports, Log: env.Log,
 	})
 }
 
