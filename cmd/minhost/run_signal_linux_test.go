@@ -14,8 +14,9 @@ import (
 	"github.com/gominimal/minhost/installer/client/clienttest"
 )
 
-// busy tells its pid and runs until a trap ends it; no command in the loop, so that it can stop.
-const busy = `; echo $$; while :; do :; done`
+// busy tells its pid and runs until a trap ends it; no command in the loop, so that it can stop. The limit
+// ends it when the test is killed.
+const busy = `; ulimit -t 60; echo $$; while :; do :; done`
 
 func TestRunPassesSignals(t *testing.T) {
 	for name, sig := range map[string]syscall.Signal{
@@ -177,17 +178,22 @@ func TestRunFindsARestartedHelper(t *testing.T) {
 	r.line()
 	h.Stop()
 	h.Listen(t)
-	eventually(t, "the box is adopted", func() bool {
+	adopted := func() (n int) {
 		for _, call := range h.Calls() {
 			if call.Method == "Adopt" {
-				return true
+				n++
 			}
 		}
-		return false
-	})
+		return n
+	}
+	eventually(t, "the box is adopted", func() bool { return adopted() > 0 })
+	time.Sleep(100 * time.Millisecond)
 	r.Process.Signal(syscall.SIGUSR1)
 	if _, status := r.wait(); status != 5 || r.errOut.Len() != 0 {
 		t.Errorf("status %d, standard error %q", status, r.errOut.String())
+	}
+	if n := adopted(); n != 1 {
+		t.Errorf("adopted %d times", n)
 	}
 	atRest(t, h)
 }

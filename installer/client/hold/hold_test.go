@@ -197,7 +197,7 @@ func limit() int {
 func TestSignalsAndChanges(t *testing.T) {
 	c, out := start(t)
 	// No command in the loop: a shell that waits in vfork for a stopped child does not stop.
-	if err := c.Release(t.Context(), script(`trap 'exit 7' USR1; echo ready; while :; do :; done`)); err != nil {
+	if err := c.Release(t.Context(), script(`ulimit -t 60; trap 'exit 7' USR1; echo ready; while :; do :; done`)); err != nil {
 		t.Fatal(err)
 	}
 	read(t, out, "ready\n")
