@@ -9,7 +9,7 @@ import (
 )
 
 // cleanRun removes what the helper wrote below the run folder, once it has ended: zone, leases,
-// lock, and what a crash left of any of them.
+// lock, sockets, and what a crash left of any of them.
 func cleanRun(l linux.Layout, disk *host.Disk) error {
 	var errs []error
 	names, err := disk.ReadDir(l.Leases)
@@ -19,7 +19,7 @@ func cleanRun(l linux.Layout, disk *host.Disk) error {
 	for _, name := range names {
 		errs = append(errs, gone(disk.Remove(l.Leases+"/"+name)))
 	}
-	for _, path := range []string{l.Leases, l.Zone, l.HelperPID} {
+	for _, path := range []string{l.Leases, l.Zone, l.HelperPID, l.Reports, l.Reports + ".new"} {
 		errs = append(errs, gone(disk.Remove(path)), disk.Clean(path))
 	}
 	return errors.Join(errs...)

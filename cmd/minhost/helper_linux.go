@@ -128,6 +128,7 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 	if reader != nil {
 		go reader.Run(ctx)
 		go h.WatchTable(ctx)
+		go hearAnswerer(ctx, l.Reports, h, log)
 	}
 	notifyReady(env)
 	return h.Serve(ctx, socket)

@@ -1,6 +1,7 @@
 package helper
 
 import (
+	"net/netip"
 	"slices"
 
 	"github.com/gominimal/minhost/installer/api"
@@ -57,8 +58,31 @@ func (h *Helper) Refused(p Refused) {
 			}
 		}
 	}
+	h.refused(b, r, p.To.String())
+}
+
+// refused counts a refusal and tells the watchers. h.mu is held, and given back.
+func (h *Helper) refused(b *box, r api.Refusal, what string) {
 	r = b.refused.add(r)
 	h.mu.Unlock()
 	h.events.send(b.UID, api.Event{Kind: api.EventKindRefusal, Time: r.Time, Lease: b.ID, Box: b.Name,
-		Text: "refused " + r.Protocol + " " + p.To.String(), Refusal: &r})
+		Text: "refused " + r.Protocol + " " + what, Refusal: &r})
+}
+
+// RefusedName takes a name outside the zone that a confined box looked up, as the answerer tells it.
+// The name is the box's own text. Without a lease number the asker's address tells the box, if it is
+// a leased one.
+func (h *Helper) RefusedName(number uint16, protocol string, from netip.Addr, name string) {
+	h.mu.Lock()
+	b := h.numbers[number]
+	if number == 0 {
+		b = h.holder(from.String())
+	}
+	if b == nil {
+		h.mu.Unlock()
+		return
+	}
+	name = api.Text(name)
+	h.refused(b, api.Refusal{Time: stamp(h.cfg.Now()), Lease: b.ID, Box: b.Name, Kind: api.RefusalKindName,
+		Protocol: protocol, Destination: name, Name: name}, "lookup of "+name)
 }
