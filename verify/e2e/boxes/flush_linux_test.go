@@ -50,7 +50,7 @@ func TestDisasters(t *testing.T) {
 			back = append(back, took)
 			if took > time.Second {
 				t.Errorf("round %d, %s: allowed traffic was back after %v; want 1s", i, name, took)
-				t.Log(h.run("tail", "-n", "12", layout.Log))
+				t.Log(h.run("/bin/sh", "-c", "grep -E 'WARN|ERROR|ready' "+layout.Log+" | tail -n 12"))
 			}
 		}
 		h.waitHelper()

@@ -123,7 +123,7 @@ func (p *prober) try(d netlab.Dial) {
 			p.Failed[key] = o.String()
 		}
 		p.mu.Unlock()
-		time.Sleep(time.Millisecond) // two cores, many probers
+		time.Sleep(5 * time.Millisecond) // two cores, many probers
 	}
 }
 

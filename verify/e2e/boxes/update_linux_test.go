@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gominimal/minhost/installer/api"
 	"github.com/gominimal/minhost/verify/netlab"
 )
@@ -47,29 +45,33 @@ func TestUpdate(t *testing.T) {
 	h.outcome("this host", false, netlab.Dial{Network: "tcp", Address: atPort(o.near4(), 3500)}.Do(), "tcp", o.near4())
 }
 
-// TestUpdateLiveFlow: a flow to another host that a new policy does not admit ends; one that it
+// TestUpdateLiveFlow: a flow that a new policy does not admit ends, and the box is told; one that it
 // admits goes on.
 func TestUpdateLiveFlow(t *testing.T) {
 	h := newHost(t)
 	o := h.outside()
-	service := o.echo("tcp", atPort(o.far4(), 8099))
-	b := h.box("flow", rules(o.far4()+" 8099 tcp"))
-	hold := func() string { return ask[string](b.agent, "hold", service) }
-	if got := hold(); got != "" {
-		t.Fatalf("connect: %s", got)
-	}
-	b.update(rules("10.99.0.0/16 8000-9000 tcp"))
-	if got := ask[string](b.agent, "talk", ""); got != "" {
-		t.Errorf("a flow that both policies admit: %s", got)
-	}
-	b.update(denyPolicy())
-	start := time.Now()
-	got := ask[string](b.agent, "talk", "")
-	if got == "" {
-		t.Error("a flow that the policy does not admit goes on")
-	}
-	if took := time.Since(start); took > time.Second || got == unix.ErrnoName(unix.EAGAIN) {
-		t.Errorf("the end of a flow was noticed after %v: %s", took, got)
+	for name, service := range map[string]string{
+		"another host": o.echo("tcp", atPort(o.far4(), 8099)), "another host, IPv6": o.echo("tcp", atPort(o.far6(), 8099)),
+		"this host": netlab.Echo(h, "tcp", "127.0.0.1:8099", 0), "this host, IPv6": netlab.Echo(h, "tcp", "[::1]:8099", 0),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &host{t}
+			all := []string{"10.99.0.0/16 8099 tcp", "fd99::/16 8099 tcp", "127.0.0.0/8 8099 tcp", "::1 8099 tcp"}
+			b := h.box("flow", rules(all...))
+			if got := ask[string](b.agent, "hold", service); got != "" {
+				t.Fatalf("connect: %s", got)
+			}
+			b.update(rules(append(all, "192.0.2.0/24 any")...))
+			if got := ask[string](b.agent, "talk", ""); got != "" {
+				t.Errorf("a flow that both policies admit: %s", got)
+			}
+			b.update(denyPolicy())
+			start := time.Now()
+			got := ask[string](b.agent, "talk", "")
+			if took := time.Since(start); got == "" || took > time.Second {
+				t.Errorf("a flow that the policy does not admit: %q after %v; want its end at once", got, took)
+			}
+		})
 	}
 }
 
