@@ -9,7 +9,7 @@ LDFLAGS  = -s -w $(if $(VERSION),-X main.version=$(VERSION))
 BUILD    = $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 LANES    = $(GO) run ./verify/lanes
 
-.PHONY: build run stop test test-unit test-root bench lint cross fmt clean
+.PHONY: build run stop test test-unit test-root test-systemd bench lint cross fmt clean
 
 build:
 	$(BUILD) -o bin/minhost ./cmd/minhost
@@ -28,16 +28,20 @@ run: build
 stop: build
 	bin/minhost finalize-install --undo --yes --force
 
-# Lanes: unit (no privileges), root (the real kernel in namespaces of their own), lint.
+# Lanes: unit (no privileges), root (the real kernel in namespaces of their own), systemd (whole Debian
+# systems in namespaces; their roots are made once, by debootstrap, in /var/cache/minhost-lab), lint.
 # REQUIRE=root,... makes a lane that cannot run a failure; REQUIRE=noskip any skipped test.
 test:
-	$(LANES) unit root lint
+	$(LANES) unit root systemd lint
 
 test-unit:
 	$(LANES) unit
 
 test-root:
 	$(LANES) root
+
+test-systemd:
+	$(LANES) systemd
 
 lint:
 	$(LANES) lint

@@ -8,8 +8,9 @@ import (
 	"github.com/gominimal/minhost/installer"
 )
 
-// holdEvery is how often the link is looked at: what somebody broke is right again after that.
-const holdEvery = 2 * time.Second
+// holdEvery is how often the link is looked at: what somebody broke is right again within two
+// seconds, the time for putting it right included.
+const holdEvery = time.Second
 
 // Hold is `minhost names`: it keeps the link right until the context ends, and leaves it then (a
 // restart of the unit must not take names away; undo removes it). ready is called once, after the
@@ -41,7 +42,7 @@ func (s *NamesStep) Hold(ctx context.Context, log *slog.Logger, ready func()) er
 	}
 }
 
-// hold looks once and puts right. It does without the lookup of the probe: every two seconds for
+// hold looks once and puts right. It does without the lookup of the probe: every second for
 // ever would be a load, and a dead answerer is not mended by another link.
 func (s *NamesStep) hold(ctx context.Context) (string, error) {
 	path, blocked, err := s.path(ctx)

@@ -17,6 +17,7 @@ const (
 	module   = "github.com/gominimal/minhost"
 	netlab   = module + "/verify/netlab"
 	rig      = module + "/verify/e2e/rig"
+	vmlab    = module + "/verify/vmlab"
 	archtest = module + "/verify/archtest"
 )
 
@@ -24,6 +25,7 @@ func lanes() []lane {
 	return []lane{
 		{"unit", runUnit},
 		{"root", runRoot},
+		{"systemd", runSystemd},
 		{"lint", runLint},
 	}
 }
@@ -37,13 +39,17 @@ type goPackage struct {
 	XTestImports []string
 }
 
-// laneOf sorts packages with tests: those whose tests import netlab or the rig on top of it (and
-// netlab itself) need root and the kernel; archtest is lint; all others are pure. "" for a package without tests.
+// laneOf sorts packages with tests: those whose tests import vmlab boot whole systems; those that
+// import netlab or the rig on top of it (and netlab itself) need root and the kernel; archtest is
+// lint; all others are pure. "" for a package without tests.
 func laneOf(p goPackage) string {
 	lab := func(path string) bool { return path == netlab || path == rig }
+	system := func(path string) bool { return path == vmlab }
 	switch {
 	case len(p.TestGoFiles)+len(p.XTestGoFiles) == 0:
 		return ""
+	case slices.ContainsFunc(p.TestImports, system), slices.ContainsFunc(p.XTestImports, system):
+		return "systemd"
 	case p.ImportPath == netlab, slices.ContainsFunc(p.TestImports, lab), slices.ContainsFunc(p.XTestImports, lab):
 		return "root"
 	case p.ImportPath == archtest:
@@ -81,16 +87,24 @@ func runUnit(ctx context.Context, w io.Writer) (summary, error) {
 	return goTest(ctx, w, packages, "-timeout=5m")
 }
 
-// runRoot runs one package after the other, and never from the cache: the kernel is an input that
+func runRoot(ctx context.Context, w io.Writer) (summary, error) { return asRoot(ctx, w, "root", "10m") }
+
+// runSystemd makes the roots first when they are not there, which takes minutes.
+func runSystemd(ctx context.Context, w io.Writer) (summary, error) {
+	return asRoot(ctx, w, "systemd", "30m")
+}
+
+// asRoot runs one package after the other, and never from the cache: the kernel is an input that
 // go test does not know. Who is not root but may sudo without a prompt runs the test binaries so.
-func runRoot(ctx context.Context, w io.Writer) (summary, error) {
-	packages, err := packagesOf(ctx, "root")
+func asRoot(ctx context.Context, w io.Writer, lane, timeout string) (summary, error) {
+	packages, err := packagesOf(ctx, lane)
 	if err != nil {
 		return summary{}, err
 	}
-	flags := []string{"-count=1", "-p=1", "-timeout=10m"}
+	flags := []string{"-count=1", "-p=1", "-timeout=" + timeout}
 	if os.Geteuid() != 0 && exec.CommandContext(ctx, "sudo", "-n", "true").Run() == nil {
-		flags = append(flags, "-exec=sudo -n --preserve-env=REQUIRE")
+		// The tests build programs: they need to find go, which sudo's own PATH often has not.
+		flags = append(flags, "-exec=sudo -n --preserve-env=REQUIRE,MINHOST_LAB,XDG_CACHE_HOME env PATH="+os.Getenv("PATH"))
 	}
 	return goTest(ctx, w, packages, flags...)
 }

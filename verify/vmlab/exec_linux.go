@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -65,7 +67,8 @@ func (m *Machine) try(user string, args []string) Result {
 	ctx, cancel := context.WithTimeout(context.Background(), runLimit)
 	defer cancel()
 	var out, err bytes.Buffer
-	cmd := m.command(ctx, user, args)
+	cmd, started := m.command(ctx, user, args)
+	defer started()
 	cmd.Stdout, cmd.Stderr = &out, &err
 	// A daemon that keeps our pipes must not keep Wait from returning.
 	cmd.WaitDelay = time.Second
@@ -87,16 +90,24 @@ func status(cmd *exec.Cmd) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// command enters the machine: its root cgroup first, then the namespaces of its process 1.
-func (m *Machine) command(ctx context.Context, user string, args []string) *exec.Cmd {
-	const enter = `echo $$ >"$0/cgroup.procs" && pid=$1 && shift &&
-		exec nsenter -t "$pid" -C -m -p -n -u -i -r -w -- /usr/bin/env -i LC_ALL=C.UTF-8 TERM=dumb \
-			PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"`
+// environment is all that a program in a machine gets.
+var environment = []string{"LC_ALL=C.UTF-8", "TERM=dumb", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+
+// command enters the machine: born in its root cgroup, then the namespaces of its process 1. The
+// second function is to be called once it has started.
+func (m *Machine) command(ctx context.Context, user string, args []string) (*exec.Cmd, func()) {
+	m.t.Helper()
+	group, err := os.Open(m.group)
+	if err != nil {
+		m.t.Fatal(err)
+	}
 	if user != "" {
 		args = append([]string{"/usr/bin/setpriv", "--reuid", user, "--regid", user, "--init-groups", "--"}, args...)
 	}
-	full := append([]string{"-c", enter, m.group, strconv.Itoa(m.init)}, args...)
-	return exec.CommandContext(ctx, "/bin/sh", full...)
+	cmd := exec.CommandContext(ctx, "nsenter", slices.Concat(
+		[]string{"-t", strconv.Itoa(m.init), "-C", "-m", "-p", "-n", "-u", "-i", "-r", "-w", "--", "/usr/bin/env", "-i"}, environment, args)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())}
+	return cmd, func() { group.Close() }
 }
 
 // Process is a program that runs in a machine. It is killed when the test ends.
@@ -112,7 +123,9 @@ func (m *Machine) Start(user string, args ...string) *Process {
 	m.t.Helper()
 	p := &Process{m: m, out: &buffer{}, err: &buffer{}, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
-	p.cmd = m.command(ctx, user, args)
+	cmd, started := m.command(ctx, user, args)
+	defer started()
+	p.cmd = cmd
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.err
 	p.cmd.WaitDelay = time.Second
 	if err := p.cmd.Start(); err != nil {

@@ -51,6 +51,7 @@ func Prepare(t testing.TB, suite string) *Machine {
 	for _, err := range []error{
 		os.Chmod(work, 0o755), os.Mkdir(filepath.Join(work, "shared"), 0o755),
 		os.WriteFile(filepath.Join(work, "console"), nil, 0o600),
+		os.WriteFile(filepath.Join(work, "boot.sh"), []byte(bootScript), 0o700),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -66,42 +67,8 @@ func Prepare(t testing.TB, suite string) *Machine {
 	return m
 }
 
-func copyFile(t testing.TB, from, to string) {
-	t.Helper()
-	b, err := os.ReadFile(from)
-	if err == nil {
-		err = os.WriteFile(to, b, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Write puts a file into the machine's file system before it boots.
-func (m *Machine) Write(path, content string, mode os.FileMode) {
-	m.t.Helper()
-	p := filepath.Join(m.work, "up", path)
-	err := os.MkdirAll(filepath.Dir(p), 0o755)
-	if err == nil {
-		err = os.WriteFile(p, []byte(content), mode)
-	}
-	if err != nil {
-		m.t.Fatal(err)
-	}
-}
-
-// Link puts a symbolic link there, in place of what the root has.
-func (m *Machine) Link(path, target string) {
-	m.t.Helper()
-	p := filepath.Join(m.work, "up", path)
-	err := os.MkdirAll(filepath.Dir(p), 0o755)
-	if err == nil {
-		err = os.Symlink(target, p)
-	}
-	if err != nil {
-		m.t.Fatal(err)
-	}
-}
+// On has failures reported to another test: a subtest, and afterwards its parent again.
+func (m *Machine) On(t testing.TB) { m.t = t }
 
 // Boot starts the machine and waits until systemd has nothing more to do.
 func (m *Machine) Boot() {
@@ -123,8 +90,15 @@ func (m *Machine) PowerOn() {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	enter := `echo $$ >"$0/cgroup.procs" && exec unshare -C -m -p -n -u -i -f --kill-child --propagation private /bin/sh -c "$@"`
-	cmd := exec.Command("/bin/sh", "-c", enter, m.group, bootScript, "boot.sh", rootOf(m.Suite), m.work)
+	group, err := os.Open(m.group)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer group.Close()
+	cmd := exec.Command("unshare", "-C", "-m", "-p", "-n", "-u", "-i", "-f", "--kill-child", "--propagation", "private",
+		filepath.Join(m.work, "boot.sh"), rootOf(m.Suite), m.work)
+	// Its cgroup is the root inside, so it is there before it unshares the cgroup namespace.
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	in, err := cmd.StdinPipe()

@@ -15,6 +15,7 @@ for package in "$@"; do
 done
 
 # The first source of Debian itself: not its security archive, not somebody else's.
+# shellcheck disable=SC2016 # apt fills them in
 mirror=$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(SITE)' 'Created-By: Packages' |
 	awk '$1 == "Debian" && $2 == "Debian" { print $3; exit }')
 if [ -z "$mirror" ]; then

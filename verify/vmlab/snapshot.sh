@@ -1,7 +1,7 @@
+#!/bin/sh
 # Read by Machine.Snapshot, and run in the machine as root. What systemd writes about itself while
 # it runs is left out: nothing of it is an installation's.
 set -eu
-# shellcheck shell=sh
 find /etc /usr/local /var/lib /home /opt -xdev \( -path /var/lib/systemd -o -path /var/lib/dbus \) -prune -o \
 	-printf 'file %p %y %m %u:%g %l\n'
 find /etc /usr/local -xdev -type f -exec sha256sum {} + | sed 's/^/content /'
@@ -21,7 +21,7 @@ ip rule | sed 's/^/rule /'
 nft list ruleset | sed 's/^/nft /'
 find /sys/fs/cgroup -type d | grep -v -e '/user.slice/' -e 'systemd-hostnamed' -e 'systemd-timedated' | sed 's/^/cgroup /'
 ss -Hlntu | awk '{ print "socket", $1, $5 }' | sort -u
-ps -eo comm= | grep -e minhost | sed 's/^/process /' || :
+ps -eo comm= | sed -n '/minhost/s/^/process /p'
 if systemctl -q is-active systemd-resolved.service; then
 	resolvectl --no-pager dns | sed 's/^/resolved /'
 	resolvectl --no-pager domain | sed 's/^/resolved domain /'
