@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -58,14 +59,19 @@ func (d *Disk) ReadFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxRead+1))
+	info, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, cause(err))
 	}
-	if len(b) > maxRead {
+	// Room for all of it at once: the program itself is read several times in one run.
+	b := bytes.NewBuffer(make([]byte, 0, min(info.Size(), maxRead)+bytes.MinRead))
+	if _, err := b.ReadFrom(io.LimitReader(f, maxRead+1)); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, cause(err))
+	}
+	if b.Len() > maxRead {
 		return nil, fmt.Errorf("read %s: larger than %d bytes", path, maxRead)
 	}
-	return b, nil
+	return b.Bytes(), nil
 }
 
 // openRegular opens without following a link at the end. os.Root resolves links itself and

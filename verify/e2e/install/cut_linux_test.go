@@ -69,14 +69,21 @@ func TestKilledInstall(t *testing.T) {
 		}
 	}
 	forEach(t, changes, func(t *testing.T, n int) {
-		cutAt(t, n, killed, install...)
-		run(t, undo...)
-		same(t)
-		cutAt(t, n, killed, install...)
-		run(t, install...)
-		cutAt(t, 1, 0, install...)
-		run(t, undo...)
-		same(t)
+		// The journal is written 14 times in 5 changes each: every second one is taken for either
+		// way, so that each of the 5 is met in both.
+		often := strings.Contains(changes[n-1], "journal.json") || changes[n-1] == "sync "+rig.StateDir
+		if !often || n%2 == 0 {
+			cutAt(t, n, killed, install...)
+			run(t, undo...)
+			same(t)
+		}
+		if !often || n%2 == 1 {
+			cutAt(t, n, killed, install...)
+			run(t, install...)
+			cutAt(t, 1, 0, install...)
+			run(t, undo...)
+			same(t)
+		}
 	})
 	cutAt(t, len(changes)+1, 0, install...)
 	cutAt(t, 1, 0, install...)

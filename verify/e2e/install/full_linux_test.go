@@ -27,8 +27,9 @@ func mount(t *testing.T, target, kind, options string, flags uintptr) {
 // TestFullDisk: the file system of the journal, of the program or of the run folder has no room, or
 // room for a part. One clear error; undo leaves nothing; with room the same command finishes.
 func TestFullDisk(t *testing.T) {
-	for _, dir := range []string{"/var/lib", "/usr/local/lib", "/run"} {
-		for _, blocks := range []int{1, 2, 3, 6, 1000} { // of 4 KiB; a folder costs none, a file at least one
+	// In blocks of 4 KiB: a folder costs none, a file at least one.
+	for dir, sizes := range map[string][]int{"/var/lib": {1, 2}, "/usr/local/lib": {1, 1000}, "/run": {1, 2, 4}} {
+		for _, blocks := range sizes {
 			t.Run(fmt.Sprintf("%s with %d blocks", dir, blocks), func(t *testing.T) {
 				rig.Bare(t)
 				mount(t, dir, "tmpfs", fmt.Sprintf("mode=755,nr_blocks=%d", blocks), 0)

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -58,8 +59,11 @@ func TestUndoWithoutHelper(t *testing.T) {
 	if inBox() != alive || rig.Rules(t) != rules {
 		t.Errorf("a refused undo touched the box or its rules; processes %q, were %q", inBox(), alive)
 	}
-	rig.Must(t, append(undo, "--force")...)
+	// Neither does a runner that is dead.
+	box.Signal(syscall.SIGKILL)
 	box.Wait()
+	rig.Run(t, undo...).Want(t, 1, leaves[0], "--force")
+	rig.Must(t, append(undo, "--force")...)
 	before.Same(t)
 }
 

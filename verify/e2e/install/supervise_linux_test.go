@@ -11,14 +11,19 @@ import (
 
 var allRoles = []string{"helper", "resolverd", "supervise"}
 
-// comesBack kills a supervised role and waits for another one in its place.
+// comesBack kills a supervised role. Another process is in its place within two seconds by the
+// kernel's own clock, however busy the machine is, and then does its work.
 func comesBack(t *testing.T, role string) {
 	t.Helper()
 	old := rig.Only(t, role)
+	killed := rig.Uptime(t)
 	old.Kill()
-	rig.Eventually(t, 2*time.Second, role+" comes back and the host is ready", func() bool {
+	rig.Eventually(t, 20*time.Second, role+" comes back and the host is ready", func() bool {
 		return slices.Equal(rig.Roles(t), allRoles) && rig.Only(t, role).PID != old.PID && rig.Run(t, "verify").Status == 0
 	})
+	if took := rig.Only(t, role).Started - killed; took > 2*time.Second {
+		t.Errorf("%s came back after %v", role, took)
+	}
 }
 
 // TestSupervised: helper and answerer come back by themselves, again and again; boxes live on.

@@ -9,12 +9,17 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Proc is a process of minhost: its program is one that the rig built, or a copy of it.
 type Proc struct {
 	PID, Parent int
 	UID         uint32
+	// Started is when, since the machine booted, to 10 ms.
+	Started time.Duration
 	// Exe is what the kernel says it runs; " (deleted)" follows when the file is gone.
 	Exe  string
 	Args []string
@@ -30,6 +35,16 @@ func (p Proc) Role() string {
 
 func (p Proc) String() string {
 	return fmt.Sprintf("%d %s uid %d", p.PID, strings.Join(p.Args, " "), p.UID)
+}
+
+// Uptime is the clock of Proc.Started.
+func Uptime(t testing.TB) time.Duration {
+	t.Helper()
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(now.Nano())
 }
 
 // Kill sends SIGKILL.
@@ -72,6 +87,12 @@ func process(pid int) (Proc, bool) {
 		return Proc{}, false
 	}
 	p := Proc{PID: pid, Exe: exe, Args: strings.Split(strings.TrimSuffix(string(cmdline), "\x00"), "\x00")}
+	if stat, err := os.ReadFile(dir + "/stat"); err == nil {
+		// Field 22, in ticks of USER_HZ, which is 100 on every architecture of Go's.
+		f := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		ticks, _ := strconv.ParseInt(f[19], 10, 64)
+		p.Started = time.Duration(ticks) * 10 * time.Millisecond
+	}
 	status, _ := os.ReadFile(dir + "/status")
 	for line := range strings.Lines(string(status)) {
 		f := strings.Fields(line)
