@@ -59,7 +59,7 @@ func (s *session) follow(ctx context.Context) (status int, err error) {
 			s.forward(sig.(syscall.Signal))
 		case change := <-s.child.Changes():
 			if change.Stopped() && s.term != nil {
-				s.suspend()
+				s.stopped(change.StopSignal())
 			}
 		case <-lost:
 			lost = nil
@@ -99,22 +99,27 @@ func (s *session) ended() (int, error) {
 func (s *session) forward(sig syscall.Signal) {
 	switch sig {
 	case syscall.SIGPIPE:
-	case syscall.SIGCONT:
-		s.term.Give(s.child) // fg of a shell: the terminal is this program's again
-		_ = s.child.SignalGroup(sig)
-	case syscall.SIGTSTP:
+	case syscall.SIGCONT, syscall.SIGTSTP:
 		_ = s.child.SignalGroup(sig)
 	default:
 		_ = s.child.Signal(sig) // the only error is that it has ended
 	}
 }
 
-// suspend stops this program's process group because the program stopped, so that the shell of
-// the terminal sees its job stopped; when it goes on, so does the program. The stop is SIGTTIN:
-// the kernel leaves it out for a group that nobody could wake (an orphaned one), unlike SIGSTOP,
-// and the Go runtime has no hand in it, unlike in SIGTSTP, whose default Reset does not bring
-// back (go 1.26, sigdisable).
-func (s *session) suspend() {
+// stopped answers a stop of the program. If it wanted the terminal, and the shell has meanwhile
+// put this program into the foreground (bash tells nobody: it sends no SIGCONT to a job that
+// runs), it gets it. Else this program's process group stops, so that the shell of the terminal
+// sees its job stopped; when it goes on, so does the program.
+//
+// The stop is SIGTTIN: the kernel leaves it out for a group that nobody could wake (an orphaned
+// one), unlike SIGSTOP, and the Go runtime has no hand in it, unlike in SIGTSTP, whose default
+// Reset does not bring back (go 1.26, sigdisable).
+func (s *session) stopped(by syscall.Signal) {
+	wants := by == syscall.SIGTTIN || by == syscall.SIGTTOU
+	if wants && s.term.Give(s.child) {
+		_ = s.child.SignalGroup(syscall.SIGCONT)
+		return
+	}
 	s.term.Take(s.child)
 	_ = syscall.Kill(0, syscall.SIGTTIN)
 	s.awaitContinue()

@@ -47,6 +47,8 @@ func startRun(t *testing.T, h *clienttest.Helper, args ...string) *runner {
 	r := &runner{t: t}
 	r.Cmd = exec.Command(os.Args[0], append([]string{"run", "--socket", h.Path}, args...)...)
 	r.Stderr = &r.errOut
+	// No terminal, wherever the tests run: TestRunAtATerminal has one.
+	r.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	out, err := r.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -109,6 +111,7 @@ func TestRunStatusAndMessages(t *testing.T) {
 		"success":                               {args: []string{"true"}, plans: 1},
 		"its status":                            {args: []string{"--", "sh", "-c", "exit 3"}, status: 3, plans: 1},
 		"a signal":                              {args: []string{"sh", "-c", "kill -TERM $$"}, status: 143, plans: 1},
+		"interrupted":                           {args: []string{"sh", "-c", "kill -INT $$"}, status: 130, plans: 1},
 		"killed":                                {args: []string{"sh", "-c", "kill -KILL $$"}, status: 137, plans: 1},
 		"its own flags":                         {args: []string{"sh", "-c", `echo "$0 $1"`, "--name", "x"}, out: "--name x\n", plans: 1},
 		"its environment":                       {args: []string{"--name", "web", "sh", "-c", `echo $MINHOST_NAME $MINHOST_ADDRESS $MINHOST_HOST; env | grep -c secret`}, out: "web 127.0.64.1 127.0.64.254\n0\n", status: 1, plans: 1},
@@ -148,6 +151,10 @@ func TestRunStatusAndMessages(t *testing.T) {
 			}
 			if c.behaviour.Fail["Teardown"] == nil {
 				atRest(t, h)
+			}
+			// Not left to the end of the connection, which the helper sees some time later.
+			if last := h.Calls(); c.plans > 0 && last[len(last)-1].Method != "Abandon" && last[len(last)-1].Method != "Teardown" {
+				t.Errorf("the last call is %s", last[len(last)-1].Method)
 			}
 		})
 	}

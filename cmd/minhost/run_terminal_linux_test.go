@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -160,6 +161,38 @@ func TestRunInTheBackgroundOfATerminal(t *testing.T) {
 	y.expect("counted\r\n")
 	y.typed("wait; echo shell\"\"end\n")
 	y.expect("shellend\r\n")
+
+	t.Log("called to the foreground while it runs")
+	y.command("$RUN sh -c 'echo rea\"\"dy; sleep 1; read line; echo got $line' &")
+	y.expect("ready\r\n") // behind the prompt
+	y.typed("fg\n")
+	y.typed("again\n")
+	y.expect("got again\r\n")
+	y.command("echo sh\"\"ell")
+	y.expect("shell\r\n")
+	atRest(t, h)
+}
+
+// After fg the program has the terminal again before it asks for it.
+func TestRunIsInFrontAgain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "script")
+	text := `trap 'set -- $(ps -o pgid=,tpgid= -p $$); [ "$1" = "$2" ] && echo in front; exit 0' INT; echo ready; while :; do :; done`
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	h := clienttest.Start(t, clienttest.Behaviour{})
+	y := newTypist(t, h)
+	y.command("$RUN sh " + file)
+	y.expect("ready\r\n")
+	y.typed(ctrlZ)
+	y.expect("Stopped")
+	y.command("fg")
+	y.expect(file + "\r\n")
+	time.Sleep(300 * time.Millisecond)
+	y.typed(ctrlC)
+	y.expect("in front\r\n")
+	y.command("echo status=$?")
+	y.expect("status=0\r\n")
 	atRest(t, h)
 }
 

@@ -197,8 +197,13 @@ func TestCloseEndsLostAndCalls(t *testing.T) {
 	failed := make(chan error, 1)
 	go func() { _, err := c.List(context.Background()); failed <- err }()
 	<-entered
+	time.Sleep(50 * time.Millisecond) // Lost is in its system call now, and holds the descriptor
 	c.Close()
-	<-lost
+	select {
+	case <-lost:
+	case <-time.After(5 * time.Second):
+		t.Fatal("Close did not end the connection")
+	}
 	if err := <-failed; err == nil {
 		t.Error("List got an answer over a closed connection")
 	}

@@ -49,6 +49,9 @@ func TestNothingIsInherited(t *testing.T) {
 			t.Errorf("the held child has %s", link)
 		}
 	}
+	if env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", c.PID())); err != nil || len(env) != 0 {
+		t.Errorf("the held child has the environment %q, %v", env, err)
+	}
 	if err := c.Release(t.Context(), script(`ls /proc/$$/fd`)); err != nil {
 		t.Fatal(err)
 	}

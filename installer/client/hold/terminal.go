@@ -32,12 +32,14 @@ func (t *Terminal) Close() {
 	}
 }
 
-// Give puts the child's process group into the foreground if this program's is there; a program
-// in the background has nothing to give.
-func (t *Terminal) Give(c *Child) {
-	if t != nil && c != nil && t.foreground() == t.group {
-		t.set(c.pid)
+// Give puts the child's process group into the foreground if this program's is there, and says
+// whether it was; a program in the background has nothing to give.
+func (t *Terminal) Give(c *Child) (was bool) {
+	if t == nil || c == nil || t.foreground() != t.group {
+		return false
 	}
+	t.set(c.pid)
+	return true
 }
 
 // Take puts this program's process group into the foreground if the child's is there, and says
