@@ -9,7 +9,7 @@ LDFLAGS  = -s -w $(if $(VERSION),-X main.version=$(VERSION))
 BUILD    = $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 LANES    = $(GO) run ./verify/lanes
 
-.PHONY: build run stop test test-unit test-root test-systemd bench lint cross fmt clean
+.PHONY: build run stop test test-unit test-root test-systemd bench bench-dns conformance-dns lint cross fmt clean
 
 build:
 	$(BUILD) -o bin/minhost ./cmd/minhost
@@ -48,6 +48,17 @@ lint:
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+# The answerer beside other name servers. The first measures and needs two cores that do little
+# else, the second compares answers; peers.sh installs the others on Debian.
+bench-dns:
+	verify/dnsconf/peers.sh
+	$(GO) test -run '^$$' -bench Answer -benchmem ./resolverd
+	$(GO) run ./verify/benchdns
+
+conformance-dns:
+	verify/dnsconf/peers.sh
+	$(GO) run ./verify/dnsconf
 
 cross:
 	GOOS=linux  GOARCH=amd64 $(BUILD) -o dist/minhost-linux-amd64  ./cmd/minhost

@@ -35,6 +35,7 @@ var internal = []rule{
 	{"verify", []string{"darwin/...", "linux/...", "installer", "installer/client", "installer/api", "resolverd/probe"},
 		"verify reads the host the way its users do"},
 	{"verify/benchdns", []string{"resolverd/..."}, "the answerer beside other name servers"},
+	{"verify/dnsconf", []string{"resolverd", "resolverd/zonefile"}, "the answerer beside other name servers"},
 	{"verify/netlab", []string{"linux/..."}, "the lab puts processes into leaves and namespaces"},
 	{"verify/e2e/rig", []string{"verify/netlab", "installer/host/hosttest"},
 		"the rig knows the program by its command line, and compares snapshots of the host"},
