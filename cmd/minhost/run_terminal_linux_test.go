@@ -176,7 +176,7 @@ func TestRunInTheBackgroundOfATerminal(t *testing.T) {
 // After fg the program has the terminal again before it asks for it.
 func TestRunIsInFrontAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "script")
-	text := `trap 'set -- $(ps -o pgid=,tpgid= -p $$); [ "$1" = "$2" ] && echo in front; exit 0' INT; echo ready; while :; do :; done`
+	text := `ulimit -t 60; trap 'set -- $(ps -o pgid=,tpgid= -p $$); [ "$1" = "$2" ] && echo in front; exit 0' INT; echo ready; while :; do :; done`
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
