@@ -15,6 +15,7 @@ import (
 type runFlags struct {
 	name, egress, ingress string
 	allow, denySubnets    []string
+	ingressBoxes          []string
 	unenforced            bool
 }
 
@@ -23,10 +24,13 @@ func (f *runFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.egress, "egress", string(api.EgressOpen), "deny: reach nothing; open: reach everything")
 	flags.StringArrayVar(&f.allow, "allow", nil,
 		"reach only this, and other --allow: CIDR[:PORT[-PORT]][/tcp|udp|icmp|any]; IPv6 with ports\n"+
-			"in brackets, [2001:db8::1]:443; tcp when only ports are given, any when nothing is")
+			"in brackets, [2001:db8::1]:443; tcp when only ports are given, any when nothing is;\n"+
+			"box:NAME instead of CIDR: another box, which has to let this one in (--ingress-box)")
 	flags.StringArrayVar(&f.denySubnets, "deny-subnet", nil, "never reach this CIDR, whatever else is allowed")
 	flags.StringVar(&f.ingress, "ingress", string(api.IngressHost),
 		"who reaches its listeners: host, any, none, or ports for other hosts (PORT,...)")
+	flags.StringArrayVar(&f.ingressBoxes, "ingress-box", nil,
+		"let in this box, if its own rules allow it; * for every box")
 	flags.BoolVar(&f.unenforced, "allow-unenforced", false, "run even where this host cannot confine the box")
 }
 
@@ -59,10 +63,14 @@ func (f *runFlags) plan(egressGiven bool) (api.PlanIn, error) {
 	if p.Ingress, p.IngressPorts, err = parseIngress(f.ingress); err != nil {
 		return in, fmt.Errorf("--ingress %s: %w", api.Text(f.ingress), err)
 	}
+	if len(f.ingressBoxes) > 0 && p.Ingress == api.IngressNone {
+		return in, fmt.Errorf("--ingress none contradicts --ingress-box: leave one out")
+	}
+	p.IngressBoxes = f.ingressBoxes
 	return in, nil
 }
 
-// parseAllow reads one --allow: an address or a CIDR, then :PORT or :PORT-PORT, then /PROTOCOL.
+// parseAllow reads one --allow: an address, a CIDR or box:NAME, then :PORT or :PORT-PORT, then /PROTOCOL.
 // An IPv6 address with ports needs brackets; the length of the prefix may stand in or behind them.
 func parseAllow(text string) (api.Rule, error) {
 	rest, rule := text, api.Rule{}
@@ -70,9 +78,15 @@ func parseAllow(text string) (api.Rule, error) {
 		rest, rule.Protocol = text[:i], api.Protocol(text[i+1:])
 	}
 	var havePorts bool
-	rule.To, rule.Ports, havePorts = splitPorts(rest)
-	if err := checkSubnet(rule.To); err != nil {
-		return rule, err
+	if name, ok := strings.CutPrefix(rest, "box:"); ok {
+		// The helper checks the name.
+		name, rule.Ports, havePorts = strings.Cut(name, ":")
+		rule.To = "box:" + name
+	} else {
+		rule.To, rule.Ports, havePorts = splitPorts(rest)
+		if err := checkSubnet(rule.To); err != nil {
+			return rule, err
+		}
 	}
 	if havePorts {
 		if err := checkPorts(rule.Ports); err != nil {

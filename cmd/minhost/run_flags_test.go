@@ -26,6 +26,9 @@ func TestParseAllow(t *testing.T) {
 		"[2001:db8::1]:443":              {To: "2001:db8::1", Ports: "443", Protocol: "tcp"},
 		"[2001:db8::]/32:443/tcp":        {To: "2001:db8::/32", Ports: "443", Protocol: "tcp"},
 		"[2001:db8::/32]:443-444/udp":    {To: "2001:db8::/32", Ports: "443-444", Protocol: "udp"},
+		"box:api":                        {To: "box:api", Protocol: "any"},
+		"box:api:3000":                   {To: "box:api", Ports: "3000", Protocol: "tcp"},
+		"box:api.web:3000-3009/udp":      {To: "box:api.web", Ports: "3000-3009", Protocol: "udp"},
 		"::1":                            {To: "::1", Protocol: "any"},
 		"2001:db8::1:443":                {To: "2001:db8::1:443", Protocol: "any"}, // an address: no brackets
 		"[::ffff:192.0.2.7]:1-65535/tcp": {To: "::ffff:192.0.2.7", Ports: "1-65535", Protocol: "tcp"},
@@ -38,6 +41,7 @@ func TestParseAllow(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                   "not an address",
 		"example.com:443":    "not an address",
+		"box:api:":           "not a port",
 		"192.0.2.7:":         "not a port",
 		"192.0.2.7:0":        "not a port",
 		"192.0.2.7:65536":    "not a port",
@@ -82,6 +86,8 @@ func TestRunFlags(t *testing.T) {
 		"deny subnets":     {[]string{"--deny-subnet", "10.0.0.0/8", "--deny-subnet", "fe80::/10"}, api.Policy{Egress: "open", DenySubnets: []string{"10.0.0.0/8", "fe80::/10"}, Ingress: host}, ""},
 		"a bad subnet":     {[]string{"--deny-subnet", "10.0.0.0/8:1"}, api.Policy{}, "--deny-subnet 10.0.0.0/8:1: "},
 		"ingress any":      {[]string{"--ingress", "any"}, api.Policy{Egress: "open", Ingress: "any"}, ""},
+		"ingress boxes":    {[]string{"--ingress-box", "a", "--ingress-box", "*"}, api.Policy{Egress: "open", Ingress: "host", IngressBoxes: []string{"a", "*"}}, ""},
+		"ingress nobody":   {[]string{"--ingress-box", "a", "--ingress", "none"}, api.Policy{}, "--ingress none contradicts --ingress-box"},
 		"ingress none":     {[]string{"--ingress", "none"}, api.Policy{Egress: "open", Ingress: "none"}, ""},
 		"ingress ports":    {[]string{"--ingress", "80,443"}, api.Policy{Egress: "open", Ingress: "ports", IngressPorts: []int{80, 443}}, ""},
 		"ingress word":     {[]string{"--ingress", "ports"}, api.Policy{}, "--ingress ports: not host, any, none or ports"},

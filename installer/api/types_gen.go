@@ -28,8 +28,9 @@ const (
 	ProtocolAny  Protocol = "any"
 )
 
-// Rule: One allowed destination. to is an address or a CIDR, IPv4 or IPv6. ports is a port or a
-// range "first-last"; without it every port is meant. icmp has no ports.
+// Rule: One allowed destination. to is an address or a CIDR, IPv4 or IPv6; or "box:" and the name
+// of a box of the same account: its address while it lives. It must let this box in too. ports is a
+// port or a range "first-last"; without it every port is meant. icmp has no ports.
 type Rule struct {
 	To       string   `json:"to"`
 	Ports    string   `json:"ports,omitempty"`
@@ -50,13 +51,15 @@ const (
 
 // Policy: The policy of a box. rules only with egress rules; deny_subnets are refused whatever the
 // rules or an open egress say; ingress_ports only with ingress ports. Without ingress, host is
-// meant.
+// meant. ingress_boxes are names of boxes of the same account that reach its listeners as this host
+// does, if their own rules admit it; "*" lets every box in. At most 100, and not with ingress none.
 type Policy struct {
 	Egress       Egress   `json:"egress"`
 	Rules        []Rule   `json:"rules,omitempty"`
 	DenySubnets  []string `json:"deny_subnets,omitempty"`
 	Ingress      Ingress  `json:"ingress,omitempty"`
 	IngressPorts []int    `json:"ingress_ports,omitempty"`
+	IngressBoxes []string `json:"ingress_boxes,omitempty"`
 }
 
 // Mode: none: an own, empty network namespace. host: shares the host's network. own_ip: an own
@@ -483,8 +486,8 @@ func (v VerifyOut) MarshalJSON() ([]byte, error) {
 }
 
 // ExplainIn holds the parameters of Explain: Why a box (a lease id or a name) may or may not reach
-// a destination: an address, an address and a port ("192.0.2.7:443", "[2001:db8::1]:443"). protocol
-// tcp when absent. A caller inside a leaf may only ask about itself.
+// a destination: an address, an address and a port ("192.0.2.7:443", "[2001:db8::1]:443",
+// "box:api:3000"). protocol tcp when absent. A caller inside a leaf may only ask about itself.
 type ExplainIn struct {
 	Box         string   `json:"box"`
 	Destination string   `json:"destination"`

@@ -45,6 +45,7 @@ func (h *Helper) attach(ctx context.Context, c request, in api.AttachIn) (api.At
 		h.log.Error("record", "lease", b.ID, "cause", err)
 	}
 	h.log.Info("attached", "lease", b.ID, "box", b.Name, "address", text(b.Address), "leaf", b.leaf.Path())
+	h.relinkSoon(b)
 	h.tell(b, api.EventKindAttached, "attached")
 	return api.AttachOut{}, nil
 }
@@ -94,8 +95,8 @@ func (h *Helper) bring(ctx context.Context, c request, b *box, pid int) (err err
 	}
 	back = append(back, func() error { return h.cfg.Store.Remove(b.ID) })
 	if h.cfg.Table != nil {
-		back = append(back, func() error { return h.release(context.WithoutCancel(ctx), b) })
-		if err := h.enforce(ctx, b); err != nil {
+		back = append(back, func() error { return h.ordered(b, func() error { return h.release(context.WithoutCancel(ctx), b) }) })
+		if err := h.ordered(b, func() error { return h.enforce(ctx, b) }); err != nil {
 			return internal("verdict", err)
 		}
 	}

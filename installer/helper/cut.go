@@ -36,7 +36,7 @@ func (h *Helper) endFlows(ctx context.Context, b *box) (int, error) {
 		return 0, err
 	}
 	h.mu.Lock()
-	v := b.Verdict(b.leaf.ID())
+	v := h.verdictOf(b)
 	h.mu.Unlock()
 	return h.cfg.Flows.Cut(ctx, v, groups, h.place(b), h.owners())
 }

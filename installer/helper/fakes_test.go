@@ -124,7 +124,7 @@ func (w *world) Restore(pid int, group string) error {
 	return nil
 }
 
-func (l *fakeLeaf) ID() uint64   { return l.node }
+func (l *fakeLeaf) ID() uint64 { return l.node }
 
 func (l *fakeLeaf) IDs() ([]uint64, error) { return []uint64{l.node}, nil }
 

@@ -199,7 +199,7 @@ func (h *Helper) verdicts() []lease.Verdict {
 	var all []lease.Verdict
 	for _, b := range h.boxes {
 		if b.enforced {
-			all = append(all, b.Verdict(b.leaf.ID()))
+			all = append(all, h.verdictOf(b))
 		}
 	}
 	return all
@@ -220,7 +220,7 @@ func (h *Helper) verdict(ctx context.Context, b *box, enforced bool, change func
 	defer h.refilling.RUnlock()
 	h.mu.Lock()
 	b.enforced = enforced
-	v := b.Verdict(b.leaf.ID())
+	v := h.verdictOf(b)
 	h.mu.Unlock()
 	return change(ctx, v)
 }

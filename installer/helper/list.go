@@ -59,10 +59,6 @@ func (h *Helper) status(context.Context, request, api.StatusIn) (api.StatusOut, 
 
 // explain decides as the table does. A caller inside a leaf may ask about its own box only.
 func (h *Helper) explain(_ context.Context, c request, in api.ExplainIn) (api.ExplainOut, error) {
-	to, err := addressOf(in.Destination)
-	if err != nil {
-		return api.ExplainOut{}, invalid("destination", err)
-	}
 	protocol := lease.Protocol(cmp.Or(string(in.Protocol), string(lease.TCP)))
 	if protocol == lease.Any {
 		return api.ExplainOut{}, invalid("protocol", fmt.Errorf("ask about tcp, udp or icmp"))
@@ -79,9 +75,17 @@ func (h *Helper) explain(_ context.Context, c request, in api.ExplainIn) (api.Ex
 	if h.cfg.Table == nil {
 		return api.ExplainOut{Allowed: true, Reason: "nothing is enforced on this host: " + h.cfg.Unenforceable}, nil
 	}
-	d := b.Policy.Decide(to, protocol, h.place(b))
-	if other := h.holder(to.Addr().String()); d.Allowed && other != nil && other != b {
-		return api.ExplainOut{Reason: fmt.Sprintf("it is box %s's address, and one box does not reach another: %s", other.Name, "its ingress does not allow it"), Rule: d.Rule}, nil
+	to, absent, err := h.destination(b, in.Destination)
+	if err != nil {
+		return api.ExplainOut{}, invalid("destination", err)
+	}
+	if absent != "" {
+		return api.ExplainOut{Reason: absent}, nil
+	}
+	d := h.verdictOf(b).Policy.Decide(to, protocol, h.place(b))
+	if other := h.holder(to.Addr().String()); d.Allowed && other != nil && other != b && other.enforced {
+		in := h.verdictOf(other).DecideIngress(lease.OtherBox, b.Number, to.Port(), protocol)
+		return api.ExplainOut{Allowed: in.Allowed, Rule: d.Rule, Reason: fmt.Sprintf("%s, and of box %s: %s", d.Reason, other.Name, in.Reason)}, nil
 	}
 	return api.ExplainOut{Allowed: d.Allowed, Reason: d.Reason, Rule: d.Rule}, nil
 }

@@ -31,6 +31,7 @@ func policyFrom(in api.Policy) (lease.Policy, error) {
 		}
 		p.IngressPorts = append(p.IngressPorts, uint16(n))
 	}
+	p.IngressBoxes = in.IngressBoxes
 	p, err := p.Canonical()
 	if err != nil {
 		e := err.(*lease.PolicyError)
@@ -43,7 +44,7 @@ func policyFrom(in api.Policy) (lease.Policy, error) {
 func policyTo(p lease.Policy) *api.Policy {
 	out := &api.Policy{Egress: api.Egress(p.Egress), Ingress: api.Ingress(p.Ingress)}
 	for _, r := range p.Rules {
-		out.Rules = append(out.Rules, api.Rule{To: r.To.String(), Ports: r.Ports(), Protocol: api.Protocol(r.Protocol)})
+		out.Rules = append(out.Rules, api.Rule{To: r.Target(), Ports: r.Ports(), Protocol: api.Protocol(r.Protocol)})
 	}
 	for _, d := range p.DenySubnets {
 		out.DenySubnets = append(out.DenySubnets, d.String())
@@ -51,6 +52,7 @@ func policyTo(p lease.Policy) *api.Policy {
 	for _, n := range p.IngressPorts {
 		out.IngressPorts = append(out.IngressPorts, int(n))
 	}
+	out.IngressBoxes = p.IngressBoxes
 	return out
 }
 
@@ -68,13 +70,13 @@ func (h *Helper) afford(uid uint32, p lease.Policy, self *box) error {
 	if h.cfg.Table == nil {
 		return nil
 	}
-	want := []lease.Verdict{{Leaf: 1, Number: 1, Policy: p}}
+	want := []lease.Verdict{worst(lease.Lease{Number: 1, Policy: p})}
 	own := []lease.Verdict{want[0]}
 	for _, b := range h.boxes {
 		if b == self {
 			continue
 		}
-		v := b.Verdict(uint64(b.Number) + 1)
+		v := worst(b.Lease)
 		want = append(want, v)
 		if b.UID == uid {
 			own = append(own, v)
@@ -94,6 +96,15 @@ func (h *Helper) afford(uid uint32, p lease.Policy, self *box) error {
 			Next:    "use fewer or larger subnets"}
 	}
 	return nil
+}
+
+// worst is the verdict of a lease when every box that it names lives.
+func worst(l lease.Lease) lease.Verdict {
+	a := lease.HostAddress()
+	return l.Verdict(uint64(l.Number)+1, func(string) (uint16, netip.Addr, bool) {
+		a = a.Next().Next() // each its own, and never neighbours that one element could hold
+		return 1, a, true
+	})
 }
 
 // addressOf parses a destination for Explain: "192.0.2.7:443", "192.0.2.7", "[2001:db8::1]:443".

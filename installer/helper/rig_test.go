@@ -219,8 +219,13 @@ func (w *wire) plan(in api.PlanIn) api.PlanOut {
 // box plans and attaches a fresh process.
 func (r *rig) box(w *wire, in api.PlanIn, pid int) api.PlanOut {
 	r.t.Helper()
+	return r.boxOf(operatorUID, w, in, pid)
+}
+
+func (r *rig) boxOf(uid uint32, w *wire, in api.PlanIn, pid int) api.PlanOut {
+	r.t.Helper()
 	out := w.plan(in)
-	r.w.spawn(pid, operatorUID)
+	r.w.spawn(pid, uid)
 	if err := w.call("Attach", api.AttachIn{Lease: out.Lease, PID: pid}, nil); err != nil {
 		r.t.Fatalf("attach: %v", err)
 	}

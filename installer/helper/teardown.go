@@ -126,6 +126,20 @@ func (h *Helper) bury(b *box, op lease.Op) {
 // takeAway undoes an attach: name, verdict (from here on the leaf is unknown, so refused), processes,
 // leaf, record. It may be called again behind a failure.
 func (h *Helper) takeAway(b *box) error {
+	if err := h.takeParts(b); err != nil {
+		return err
+	}
+	// Before the address goes to somebody else. Not under b.changing: two that name each other may
+	// end at once.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.life), 2*killTime)
+	defer cancel()
+	if err := h.relink(ctx, b); err != nil {
+		return err
+	}
+	return b.leaf.Close()
+}
+
+func (h *Helper) takeParts(b *box) error {
 	b.changing.Lock()
 	defer b.changing.Unlock()
 	h.mu.Lock()
@@ -158,10 +172,7 @@ func (h *Helper) takeAway(b *box) error {
 	if err := h.cfg.Store.Remove(b.ID); err != nil {
 		errs = append(errs, err)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return b.leaf.Close()
+	return errors.Join(errs...)
 }
 
 // emptyLeaf kills what lives in the leaf and waits for it to be gone.

@@ -1,6 +1,9 @@
 package lease
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // Source is who began a flow to a box.
 type Source int
@@ -72,6 +75,12 @@ func (v Verdict) DecideIngress(from Source, sender, port uint16, protocol Protoc
 	}
 	if from == ThisHost {
 		return Decision{true, "", "its ingress lets this host in"}
+	}
+	if from == OtherBox && v.FromEveryBox {
+		return Decision{true, "", "its ingress lets every box in"}
+	}
+	if from == OtherBox && slices.Contains(v.From, sender) {
+		return Decision{true, "", "its ingress lets that box in"}
 	}
 	return Decision{false, "", "its ingress does not allow it"}
 }

@@ -64,11 +64,6 @@ func (l Lease) Owns(secret string) bool {
 	return subtle.ConstantTimeCompare(h[:], l.SecretHash[:]) == 1
 }
 
-// Verdict returns what the table must hold for this lease with this leaf.
-func (l Lease) Verdict(leaf uint64) Verdict {
-	return Verdict{Leaf: leaf, Number: l.Number, Address: l.Address, Policy: l.Policy, Cutting: l.Cutting}
-}
-
 // record is the durable form: additive changes only, old fields keep their meaning.
 type record struct {
 	Schema            string    `json:"schema"`
@@ -83,6 +78,7 @@ type record struct {
 	DenySubnets       []string  `json:"deny_subnets,omitempty"`
 	Ingress           Ingress   `json:"ingress"`
 	IngressPorts      []uint16  `json:"ingress_ports,omitempty"`
+	IngressBoxes      []string  `json:"ingress_boxes,omitempty"`
 	State             State     `json:"state"`
 	SecretHash        string    `json:"secret_sha256"`
 	EndWithConnection bool      `json:"end_with_connection,omitempty"`
@@ -101,7 +97,7 @@ type stored struct {
 func Encode(l Lease, bootID string) ([]byte, error) {
 	r := record{
 		Schema: schema, BootID: bootID, ID: l.ID, Number: l.Number, UID: l.UID, Name: l.Name,
-		Egress: l.Policy.Egress, Ingress: l.Policy.Ingress, IngressPorts: l.Policy.IngressPorts,
+		Egress: l.Policy.Egress, Ingress: l.Policy.Ingress, IngressPorts: l.Policy.IngressPorts, IngressBoxes: l.Policy.IngressBoxes,
 		State: l.State, SecretHash: hex.EncodeToString(l.SecretHash[:]),
 		EndWithConnection: l.EndWithConnection, Unenforced: l.Unenforced, Cutting: l.Cutting, Since: l.Since,
 	}
@@ -109,7 +105,7 @@ func Encode(l Lease, bootID string) ([]byte, error) {
 		r.Address = l.Address.String()
 	}
 	for _, x := range l.Policy.Rules {
-		r.Rules = append(r.Rules, stored{x.To.String(), x.Ports(), x.Protocol})
+		r.Rules = append(r.Rules, stored{x.Target(), x.Ports(), x.Protocol})
 	}
 	for _, p := range l.Policy.DenySubnets {
 		r.DenySubnets = append(r.DenySubnets, p.String())
@@ -172,7 +168,7 @@ func (r record) identity(l *Lease) error {
 }
 
 func (r record) policy() (Policy, error) {
-	p := Policy{Egress: r.Egress, Ingress: r.Ingress, IngressPorts: r.IngressPorts}
+	p := Policy{Egress: r.Egress, Ingress: r.Ingress, IngressPorts: r.IngressPorts, IngressBoxes: r.IngressBoxes}
 	for _, s := range r.Rules {
 		rule, err := ParseRule(s.To, s.Ports, s.Protocol)
 		if err != nil {

@@ -84,3 +84,25 @@ func TestAsk(t *testing.T) {
 		t.Error("the state table is read wrongly")
 	}
 }
+
+// TestRecordOfBoxes: rules by box, who is let in and an unfinished cut are read back too.
+func TestRecordOfBoxes(t *testing.T) {
+	want := sample(t)
+	want.Cutting = true
+	p, err := Policy{Egress: Rules, Rules: []Rule{rule(t, "box:api", "3000", TCP), rule(t, "box:api", "", Any), rule(t, "box:db", "5432", TCP)},
+		Ingress: FromHost, IngressBoxes: []string{"Web", "a", "web"}}.Canonical()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Rules) != 2 || !reflect.DeepEqual(p.IngressBoxes, []string{"a", "web"}) {
+		t.Errorf("canonical: %+v", p)
+	}
+	want.Policy = p
+	b, err := Encode(want, "boot-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Decode(b, "boot-1"); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v\n got %+v\nwant %+v", err, got, want)
+	}
+}

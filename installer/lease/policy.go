@@ -42,9 +42,17 @@ const (
 // MaxRules is how many rules and deny subnets together a policy may have.
 const MaxRules = 1000
 
-// Rule allows one range of destinations. Without ports, First is 0 and Last is 65535.
+// MaxIngressBoxes is how many boxes a policy may let in by name.
+const MaxIngressBoxes = 100
+
+// EveryBox as one of the IngressBoxes lets in every box of the host whose own rules admit it.
+const EveryBox = "*"
+
+// Rule allows one range of destinations. Without ports, First is 0 and Last is 65535. With Box it is
+// the address of that box, while it lives: To is invalid until Resolve fills it.
 type Rule struct {
 	To          netip.Prefix
+	Box         string
 	First, Last uint16
 	Protocol    Protocol
 }
@@ -57,6 +65,8 @@ type Policy struct {
 	DenySubnets  []netip.Prefix
 	Ingress      Ingress
 	IngressPorts []uint16
+	// IngressBoxes are the names of boxes that reach its listeners as this host does.
+	IngressBoxes []string
 }
 
 // PolicyError names the field of a policy that can't be used.
@@ -84,6 +94,8 @@ func (p Policy) Canonical() (Policy, error) {
 		{p.Ingress == FromPorts && len(p.IngressPorts) == 0, "policy.ingress_ports", "ingress ports needs at least one port"},
 		{p.Ingress != FromPorts && len(p.IngressPorts) > 0, "policy.ingress_ports", fmt.Sprintf("ports contradict ingress %s", string(p.Ingress))},
 		{slices.Contains(p.IngressPorts, 0), "policy.ingress_ports", "port 0 is no port"},
+		{p.Ingress == FromNone && len(p.IngressBoxes) > 0, "policy.ingress_boxes", "boxes contradict ingress none"},
+		{len(p.IngressBoxes) > MaxIngressBoxes, "policy.ingress_boxes", fmt.Sprintf("%d boxes are more than %d", len(p.IngressBoxes), MaxIngressBoxes)},
 	} {
 		if c.wrong {
 			return Policy{}, &PolicyError{c.field, c.reason}
@@ -102,7 +114,26 @@ func (p Policy) Canonical() (Policy, error) {
 	p.IngressPorts = slices.Clone(p.IngressPorts)
 	slices.Sort(p.IngressPorts)
 	p.IngressPorts = slices.Compact(p.IngressPorts)
-	return p, nil
+	boxes, err := canonicalBoxes(p.IngressBoxes)
+	p.IngressBoxes = boxes
+	return p, err
+}
+
+// canonicalBoxes checks names, which may be EveryBox.
+func canonicalBoxes(in []string) ([]string, error) {
+	var out []string
+	for i, name := range in {
+		if name == EveryBox {
+			return []string{EveryBox}, nil
+		}
+		folded, err := ParseName(name)
+		if err != nil {
+			return nil, &PolicyError{fmt.Sprintf("policy.ingress_boxes[%d]", i), err.Error()}
+		}
+		out = append(out, folded)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }
 
 // reduce sorts, and drops what another element covers. Nil stays nil.
@@ -118,7 +149,8 @@ func reduce[T comparable](in []T, compare func(a, b T) int, covers func(a, b T) 
 // Equal compares canonical policies.
 func (p Policy) Equal(o Policy) bool {
 	return p.Egress == o.Egress && p.Ingress == o.Ingress && slices.Equal(p.Rules, o.Rules) &&
-		slices.Equal(p.DenySubnets, o.DenySubnets) && slices.Equal(p.IngressPorts, o.IngressPorts)
+		slices.Equal(p.DenySubnets, o.DenySubnets) && slices.Equal(p.IngressPorts, o.IngressPorts) &&
+		slices.Equal(p.IngressBoxes, o.IngressBoxes)
 }
 
 // Confined says whether the box is confined: its egress is not open.

@@ -30,6 +30,8 @@ func TestRuleText(t *testing.T) {
 		{"2001:db8::1/32", "443", TCP, "[2001:db8::]/32:443/tcp"},
 		{"0.0.0.0/0", "1-65535", TCP, "0.0.0.0/0/tcp"},
 		{"::/0", "", ICMP, "[::]/0/icmp"},
+		{"box:API", "3000", TCP, "box:api:3000/tcp"},
+		{"box:api", "", Any, "box:api/any"},
 	} {
 		if got := rule(t, c.to, c.ports, c.p).String(); got != c.want {
 			t.Errorf("%s %s %s: %s, want %s", c.to, c.ports, c.p, got, c.want)
@@ -38,7 +40,7 @@ func TestRuleText(t *testing.T) {
 	for _, c := range [][3]string{
 		{"10.0.0.0/33", "", "tcp"}, {"x", "", "tcp"}, {"fe80::1%eth0", "", "tcp"}, {"::ffff:0:0/90", "", "tcp"},
 		{"10.0.0.1", "0", "tcp"}, {"10.0.0.1", "65536", "tcp"}, {"10.0.0.1", "9-8", "tcp"}, {"10.0.0.1", "+8", "tcp"}, {"10.0.0.1", "-", "tcp"},
-		{"10.0.0.1", "80", "icmp"}, {"10.0.0.1", "", "sctp"}, {"", "", "tcp"},
+		{"10.0.0.1", "80", "icmp"}, {"10.0.0.1", "", "sctp"}, {"", "", "tcp"}, {"box:", "", "tcp"}, {"box:host", "", "tcp"}, {"box:a b", "", "tcp"},
 	} {
 		if _, err := ParseRule(c[0], c[1], Protocol(c[2])); err == nil {
 			t.Errorf("%v is taken", c)

@@ -8,14 +8,22 @@ import (
 	"strings"
 )
 
-// ParseRule reads the parts of a rule as the API has them: an address or CIDR, a port or range
-// ("" for every port), a protocol.
+// boxPrefix begins a destination that is a box.
+const boxPrefix = "box:"
+
+// ParseRule reads the parts of a rule as the API has them: an address, a CIDR or "box:" and a name, a
+// port or range ("" for every port), a protocol.
 func ParseRule(to, ports string, protocol Protocol) (Rule, error) {
-	prefix, err := ParsePrefix(to)
+	r := Rule{Last: 65535, Protocol: protocol}
+	var err error
+	if name, ok := strings.CutPrefix(to, boxPrefix); ok {
+		r.Box, err = ParseName(name)
+	} else {
+		r.To, err = ParsePrefix(to)
+	}
 	if err != nil {
 		return Rule{}, err
 	}
-	r := Rule{To: prefix, Last: 65535, Protocol: protocol}
 	switch protocol {
 	case TCP, UDP:
 	case ICMP, Any:
@@ -28,13 +36,13 @@ func ParseRule(to, ports string, protocol Protocol) (Rule, error) {
 	if ports == "" {
 		return r, nil
 	}
-	from, to, isRange := strings.Cut(ports, "-")
+	from, until, isRange := strings.Cut(ports, "-")
 	if r.First, err = parsePort(from); err != nil {
 		return Rule{}, err
 	}
 	r.Last = r.First
 	if isRange {
-		if r.Last, err = parsePort(to); err != nil {
+		if r.Last, err = parsePort(until); err != nil {
 			return Rule{}, err
 		}
 	}
@@ -88,11 +96,19 @@ func (r Rule) Ports() string {
 	return fmt.Sprintf("%d-%d", r.First, r.Last)
 }
 
+// Target returns the destination as ParseRule takes it.
+func (r Rule) Target() string {
+	if r.Box != "" {
+		return boxPrefix + r.Box
+	}
+	return r.To.String()
+}
+
 // String returns the form that minhost run --allow takes: 127.0.0.1/32:8080/tcp,
-// [2001:db8::]/32:443/tcp, 10.0.0.0/8/any.
+// [2001:db8::]/32:443/tcp, 10.0.0.0/8/any, box:api:3000/tcp.
 func (r Rule) String() string {
-	to := r.To.String()
-	if r.To.Addr().Is6() {
+	to := r.Target()
+	if r.Box == "" && r.To.Addr().Is6() {
 		to = fmt.Sprintf("[%s]/%d", r.To.Addr(), r.To.Bits())
 	}
 	if p := r.Ports(); p != "" {
@@ -103,13 +119,13 @@ func (r Rule) String() string {
 
 // covers says whether every packet that o admits is admitted by r.
 func (r Rule) covers(o Rule) bool {
-	return (r.Protocol == o.Protocol || r.Protocol == Any) &&
-		r.To.Bits() <= o.To.Bits() && r.To.Contains(o.To.Addr()) &&
+	return (r.Protocol == o.Protocol || r.Protocol == Any) && r.Box == o.Box &&
+		(r.Box != "" || r.To.Bits() <= o.To.Bits() && r.To.Contains(o.To.Addr())) &&
 		(r.AllPorts() || r.First <= o.First && r.Last >= o.Last)
 }
 
 func compareRules(a, b Rule) int {
-	return cmp.Or(comparePrefixes(a.To, b.To), cmp.Compare(a.Protocol, b.Protocol),
+	return cmp.Or(cmp.Compare(a.Box, b.Box), comparePrefixes(a.To, b.To), cmp.Compare(a.Protocol, b.Protocol),
 		cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last))
 }
 

@@ -66,31 +66,36 @@ func leafElements(m Marks, v lease.Verdict, policy uint32) []setElement {
 	if v.Policy.Ingress == lease.FromNone {
 		out = append(out, setElement{setInNone, Element{Key: leaf}})
 	}
-	return append(out, ingressElements(v)...)
+	return append(out, ingressElements(m, v)...)
 }
 
-// ingressElements are the ports of a box that others than this host may reach. A port is meant for
+// ingressElements are the boxes that a box lets in, and its ports that others than this host may reach. A port is meant for
 // TCP and UDP.
-func ingressElements(v lease.Verdict) []setElement {
+func ingressElements(m Marks, v lease.Verdict) []setElement {
 	leaf := fCgroup(v.Leaf)
 	element := func(p, q uint8, s span) setElement {
 		return setElement{setInAny, Element{Key: leaf + fProto(p) + fService(s.first), End: leaf + fProto(q) + fService(s.last)}}
 	}
+	var out []setElement
+	for _, n := range v.From {
+		out = append(out, setElement{setInBox, Element{Key: leaf + fMark(m.Lease|m.Host|uint32(n))}})
+	}
+	if v.FromEveryBox {
+		out = append(out, setElement{setInBoxes, Element{Key: leaf}})
+	}
 	switch v.Policy.Ingress {
 	case lease.FromAny:
-		return []setElement{element(0, 255, span{0, 65535})}
+		out = append(out, element(0, 255, span{0, 65535}))
 	case lease.FromPorts:
 		var ports []span
 		for _, p := range v.Policy.IngressPorts {
 			ports = append(ports, span{p, p})
 		}
-		var out []setElement
 		for _, s := range union(ports) {
 			out = append(out, element(protoTCP, protoTCP, s), element(protoUDP, protoUDP, s))
 		}
-		return out
 	}
-	return nil
+	return out
 }
 
 // compiled is what the rules of a policy cost, without an id: boxes with equal rules share it.

@@ -91,7 +91,7 @@ func (t *Table) Elements(all []lease.Verdict) int {
 	n := 0
 	done := map[string]bool{}
 	for _, v := range all {
-		n += len(ingressElements(v))
+		n += len(ingressElements(t.config.Marks, v))
 		c := compile(v.Policy)
 		if key := c.key(); !done[key] {
 			done[key] = true

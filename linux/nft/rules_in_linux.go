@@ -27,6 +27,9 @@ func (b builder) fromBox() []Rule {
 		rule(notPureSYN(), goTo("ok_in")),
 		rule([]expr.Any{b.leaf(r0)}, b.ourMark(r0+2), []expr.Any{lookup(setSelfMark, r0)}, goTo("note")),
 		rule(b.inBoxes(), markHas(b.Marks.Host), b.declared(), goTo("note")),
+		// The mark has the bit that the sender's rules admit it, so these are declared by both too.
+		rule([]expr.Any{b.leaf(r0)}, b.ourMark(r0+2), []expr.Any{lookup(setInBox, r0)}, goTo("note")),
+		rule([]expr.Any{b.leaf(r0), lookup(setInBoxes, r0)}, markHas(b.Marks.Host), goTo("note")),
 		rule(b.inBoxes(), goTo("refuse_in")),
 		// A socket that is in no box: a host service, which the rules admit or not.
 		rule(fullSocket(), markHas(b.Marks.Host), accept()),

@@ -127,6 +127,8 @@ const (
 	setAddress   = "address"   // leaf . own address
 	setOpen      = "open"      // leaves whose egress is open
 	setInAny     = "inany"     // leaf . protocol . port that others may reach
+	setInBox     = "inbox"     // leaf . packet mark of a box that it lets in
+	setInBoxes   = "inboxes"   // leaves that let every box in
 	setInNone    = "innone"    // leaves that not even the host may reach
 	setCutting   = "cutting"   // leaves whose flows are being ended by a new policy
 	setAllow4    = "allow4"    // policy . destination . protocol . port
@@ -157,6 +159,8 @@ func emptySets() []Set {
 		{Name: setAddress, Key: []kind{kCgroup, kAddr4}},
 		{Name: setOpen, Key: []kind{kCgroup}},
 		{Name: setInAny, Key: []kind{kCgroup, kProto, kService}, Interval: true},
+		{Name: setInBox, Key: []kind{kCgroup, kMark}},
+		{Name: setInBoxes, Key: []kind{kCgroup}},
 		{Name: setInNone, Key: []kind{kCgroup}},
 		{Name: setCutting, Key: []kind{kCgroup}},
 		{Name: setAllow4, Key: []kind{kMark, kAddr4, kProto, kService}, Interval: true},
