@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/netip"
 	"syscall"
+
+	"github.com/gominimal/minhost/resolverd/portholder"
 )
 
 // bind makes the sockets itself. A taken port is an error and never another port: the host's
@@ -63,7 +65,7 @@ func explain(network string, addr netip.AddrPort, err error) error {
 	}
 	err = fmt.Errorf("listen %s %s: %w", network, addr, err)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%w; to see who holds it: %s", err, holderCommand(network, addr.Port()))
+		return fmt.Errorf("%w, %s", err, portholder.Remedy(network, addr))
 	}
 	return err
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gominimal/minhost/resolverd/portholder"
 )
 
 // TestAdoptRefuses: what is not a socket of ours is named and refused, and nothing stays open.
@@ -142,7 +144,7 @@ func TestPortTaken(t *testing.T) {
 				t.Fatalf("bind: %v", err)
 			}
 			if !strings.HasPrefix(err.Error(), "listen "+network+" "+taken.addr.String()+": ") ||
-				!strings.HasSuffix(err.Error(), holderCommand(network, taken.addr.Port())) {
+				!strings.HasSuffix(err.Error(), ", "+portholder.Remedy(network, taken.addr)) {
 				t.Errorf("error %q", err)
 			}
 			again, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(host.addr))

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gominimal/minhost/resolverd/portholder"
 )
 
 // prepareRun makes the run folder, or checks that nobody but root can put something into it.
@@ -92,7 +94,7 @@ func listenPair(ctx context.Context, l Listen) ([]*os.File, error) {
 	family := map[bool]string{true: "4", false: "6"}[l.Addr.Addr().Is4()]
 	pc, err := lc.ListenPacket(ctx, "udp"+family, l.Addr.String())
 	if err != nil {
-		return nil, portTaken(err, l, "-u")
+		return nil, portTaken(err, l, "udp")
 	}
 	defer pc.Close()
 	if l.Marks {
@@ -100,7 +102,7 @@ func listenPair(ctx context.Context, l Listen) ([]*os.File, error) {
 	}
 	ln, err := lc.Listen(ctx, "tcp"+family, l.Addr.String())
 	if err != nil {
-		return nil, portTaken(err, l, "-t")
+		return nil, portTaken(err, l, "tcp")
 	}
 	defer ln.Close()
 	udp, err := pc.(*net.UDPConn).File()
@@ -123,10 +125,10 @@ func tellMarks(conn *net.UDPConn) {
 	}
 }
 
-// portTaken adds the command that names who has the port.
-func portTaken(err error, l Listen, kind string) error {
+// portTaken adds who has the port, and what to do.
+func portTaken(err error, l Listen, network string) error {
 	if errors.Is(err, unix.EADDRINUSE) {
-		return fmt.Errorf("%w; look: ss -lnp %s 'sport = :%d'", err, kind, l.Addr.Port())
+		return fmt.Errorf("%w, %s", err, portholder.Remedy(network, l.Addr))
 	}
 	return err
 }

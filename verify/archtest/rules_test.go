@@ -26,6 +26,8 @@ var internal = []rule{
 	{"darwin/...", []string{"installer", "installer/host/...", "packaging/...", "darwin/..."},
 		"steps know the engine, never who calls the helper"},
 	{"installer/operators", []string{"installer/host"}, "a list in a file"},
+	{"linux/standalone", []string{"installer", "installer/host/...", "linux/...", "resolverd/portholder"},
+		"it binds the answerer's ports in its stead, and says who has them"},
 	{"linux/...", []string{"installer", "installer/host/...", "installer/lease", "installer/operators", "packaging/...", "linux/..."},
 		"steps and kernel edges know the engine and the verdicts, never who calls the helper"},
 	{"packaging/...", []string{"packaging/..."}, "embedded files"},
@@ -68,7 +70,7 @@ var modules = []module{
 		"sockets handed over, readiness"},
 	{"github.com/varlink/go", []string{"installer/api/...", "installer/client/...", "installer/helper"}, "the helper's wire"},
 	{"github.com/google/renameio/v2", []string{"installer/host"}, "atomic replacement of files"},
-	{"golang.org/x/sys", []string{"linux/...", "darwin/...", "resolverd/datagram", "resolverd/report", "resolverd/holder", "installer/host/...", "installer/helper", "installer/client/...", "verify/...", "cmd/minhost"},
+	{"golang.org/x/sys", []string{"linux/...", "darwin/...", "resolverd/datagram", "resolverd/report", "resolverd/portholder", "installer/host/...", "installer/helper", "installer/client/...", "verify/...", "cmd/minhost"},
 		"system calls, in files for one system"},
 	{"golang.org/x/sync", []string{"installer/helper", "resolverd/...", "linux/..."}, "errgroup"},
 

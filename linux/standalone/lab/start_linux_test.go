@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -26,7 +27,7 @@ func TestStartFails(t *testing.T) {
 				t.Fatal(err)
 			}
 			return func() { l.Close() }
-		}, "address already in use; look: ss -lnp -u 'sport = :15354'"},
+		}, fmt.Sprintf("address already in use, held by lab.test, process %[1]d; end it (kill %[1]d)", os.Getpid())},
 		"folder of others": {func(t *testing.T, c standalone.Config) func() {
 			os.Mkdir(c.Run, 0o777)
 			os.Chmod(c.Run, 0o777)
