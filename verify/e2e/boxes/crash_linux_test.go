@@ -130,7 +130,7 @@ func TestRunnerKilled(t *testing.T) {
 func TestHelperAndRunnerKilled(t *testing.T) {
 	h := newHost(t)
 	waited := false // once is enough
-	for round := range 10 {
+	for round := range 5 {
 		cmd := h.command(operatorUID, "run", "--name", "both", "--", "/bin/sh", "-c", "exec sleep 4713")
 		h.must(cmd.Start())
 		time.Sleep(rand.N(60 * time.Millisecond))
