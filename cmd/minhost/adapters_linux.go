@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gominimal/minhost/installer/helper"
 	"github.com/gominimal/minhost/installer/host"
 	"github.com/gominimal/minhost/installer/operators"
@@ -89,6 +91,9 @@ func (p heldProcess) Alive() bool {
 	ok, err := p.Process.Alive()
 	return ok && err == nil
 }
+
+// Kill implements helper.Process.
+func (p heldProcess) Kill() error { return p.Signal(unix.SIGKILL) }
 
 func (p heldProcess) Childless() (bool, error) {
 	c, err := p.Children()

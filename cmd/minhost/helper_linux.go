@@ -100,7 +100,7 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 		Tree: treePort{tree}, Names: &zonePort{fs: disk, path: l.Zone, boot: boot}, Range: rangePort{},
 		Processes: processPort{}, Peers: helper.KernelPeers{}, Checker: groundChecker{ground, l.Program}, Store: store,
 		Operators: operatorCheck(disk, l.Operators), Local: linux.Local,
-		Grace: 500 * time.Millisecond, AdoptWithin: 10 * time.Second, RetryAfter: time.Second, Now: time.Now, Log: log,
+		Grace: 500 * time.Millisecond, AdoptWithin: 10 * time.Second, RetryAfter: time.Second, LookAfter: 500 * time.Millisecond, Now: time.Now, Log: log,
 	}
 	var h *helper.Helper
 	reader, table, err := openTable(ground, func(r nft.Refused) {
@@ -130,6 +130,7 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 		go h.WatchTable(ctx)
 		go hearAnswerer(ctx, l.Reports, h, log)
 	}
+	go h.WatchLeaves(ctx)
 	notifyReady(env)
 	return h.Serve(ctx, socket)
 }

@@ -202,7 +202,8 @@ type Check struct {
 	Next   string     `json:"next,omitempty"`
 }
 
-// EventKind: What a lease event says.
+// EventKind: What a lease event says. escaped: a process of the box was found outside its leaf, and
+// killed.
 type EventKind string
 
 // Values of EventKind.
@@ -213,6 +214,7 @@ const (
 	EventKindJoined   EventKind = "joined"
 	EventKindGone     EventKind = "gone"
 	EventKindRepaired EventKind = "repaired"
+	EventKindEscaped  EventKind = "escaped"
 )
 
 // Event: One thing that happened to a lease. text is one line for people.

@@ -193,9 +193,10 @@ func (h *Helper) move(ctx context.Context, b *box, p Process) error {
 	childless, cerr := p.Childless()
 	alive := p.Alive()
 	if err == nil && cerr == nil && alive && in == b.ID && childless {
+		h.follow(b, p.PID())
 		return nil
 	}
-	h.sendBack(b, from)
+	h.sendBack(b, p.PID(), from)
 	switch {
 	case !alive:
 		return noSuchProcess(pid)
@@ -207,9 +208,17 @@ func (h *Helper) move(ctx context.Context, b *box, p Process) error {
 	return internal("read process", errors.Join(err, cerr))
 }
 
-// sendBack returns every process of a leaf whose attach failed to the group of the target.
-func (h *Helper) sendBack(b *box, group string) {
-	pids, err := b.leaf.Pids()
+// sendBack returns a target that could not be attached or joined to its group. Until a box is attached
+// all that is in its leaf came with the target. Of a live box nothing else may get out: a child that the
+// target left behind stays inside.
+func (h *Helper) sendBack(b *box, target int, group string) {
+	h.mu.Lock()
+	attaching := b.State == lease.Attaching
+	h.mu.Unlock()
+	pids, err := []int{target}, error(nil)
+	if attaching {
+		pids, err = b.leaf.Pids()
+	}
 	for _, pid := range pids {
 		err = errors.Join(err, h.cfg.Tree.Restore(pid, group))
 	}

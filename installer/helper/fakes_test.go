@@ -38,6 +38,7 @@ type fakeProc struct {
 	group    string // "" or a lease id
 	dead     bool
 	children bool
+	parent   int
 	unfit    *Unfit
 }
 
@@ -382,6 +383,23 @@ func (h handle) Childless() (bool, error) {
 	h.w.mu.Lock()
 	defer h.w.mu.Unlock()
 	return !h.p.children, nil
+}
+func (h handle) Children() ([]int, error) {
+	h.w.mu.Lock()
+	defer h.w.mu.Unlock()
+	var out []int
+	for _, p := range h.w.procs {
+		if p.parent == h.p.pid {
+			out = append(out, p.pid)
+		}
+	}
+	return out, nil
+}
+func (h handle) Kill() error {
+	h.w.mu.Lock()
+	defer h.w.mu.Unlock()
+	h.p.dead = true
+	return nil
 }
 func (h handle) Close() error { return nil }
 

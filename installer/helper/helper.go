@@ -48,6 +48,8 @@ type Config struct {
 	Grace time.Duration
 	// AdoptWithin is how long a box with end_with_connection outlives a restart of the helper.
 	AdoptWithin time.Duration
+	// LookAfter is the pause between looks for processes that left their leaf.
+	LookAfter time.Duration
 	// RetryAfter is the pause before what failed on the way out is tried again.
 	RetryAfter time.Duration
 	Now        func() time.Time
@@ -100,6 +102,8 @@ type box struct {
 	unwatch context.CancelFunc
 	// over is closed when the box is gone.
 	over chan struct{}
+	// members are processes that were seen in the leaf; guarded by members.mu.
+	members members
 	// changing orders the writes to the table of one box; taken before Helper.mu.
 	changing sync.Mutex
 }
@@ -180,6 +184,7 @@ func (h *Helper) forget(b *box, op lease.Op) {
 		h.counts.teardowns++
 	}
 	close(b.over)
+	b.members.close()
 }
 
 // rest makes durable when addresses were given back. A failure costs a cached name at worst.

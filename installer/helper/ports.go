@@ -118,6 +118,10 @@ type Process interface {
 	Fit(uid uint32, anyUID bool) error
 	// Childless says whether it has no child now.
 	Childless() (bool, error)
+	// Children lists its children, zombies too.
+	Children() ([]int, error)
+	// Kill sends SIGKILL through the handle.
+	Kill() error
 	Close() error
 }
 
