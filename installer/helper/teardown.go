@@ -158,6 +158,7 @@ func (h *Helper) takeParts(b *box) error {
 		h.farewell(ctx, b)
 		errs = append(errs, h.release(ctx, b))
 	}
+	h.look(b) // a leaf may be empty because its last process was moved out
 	if err := h.emptyLeaf(ctx, b); err != nil {
 		return errors.Join(append(errs, err)...)
 	}
