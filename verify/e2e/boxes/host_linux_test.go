@@ -243,18 +243,3 @@ func (h *host) within(limit time.Duration, what string, check func() error) (too
 
 // settle waits for what the kernel tells asynchronously.
 func (h *host) settle() { time.Sleep(300 * time.Millisecond) }
-
-// verified requires that the checks that root makes find nothing wrong.
-func (h *host) verified() {
-	h.Helper()
-	out, err := h.dial(0).Verify(h.ctx())
-	h.must(err)
-	for _, c := range out.Checks {
-		if c.State != api.CheckStateOK {
-			h.Errorf("verify: %s: %s: %s", c.Name, c.State, c.Detail)
-		}
-	}
-	if len(out.Checks) < 5 {
-		h.Errorf("verify made %d checks", len(out.Checks))
-	}
-}

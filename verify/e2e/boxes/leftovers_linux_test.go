@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gominimal/minhost/installer/api"
 	"github.com/gominimal/minhost/resolverd/zonefile"
 )
 
@@ -149,4 +150,19 @@ func zoneNames() (names []string, err error) {
 		names = append(names, name)
 	}
 	return names, err
+}
+
+// verified requires that the checks that root makes find nothing wrong.
+func (h *host) verified() {
+	h.Helper()
+	out, err := h.dial(0).Verify(h.ctx())
+	h.must(err)
+	for _, c := range out.Checks {
+		if c.State != api.CheckStateOK {
+			h.Errorf("verify: %s: %s: %s", c.Name, c.State, c.Detail)
+		}
+	}
+	if len(out.Checks) < 5 {
+		h.Errorf("verify made %d checks", len(out.Checks))
+	}
 }
