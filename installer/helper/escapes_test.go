@@ -28,6 +28,18 @@ func TestEscapesAreKilled(t *testing.T) {
 	r := looking(t)
 	w := r.dial(operatorUID, 10)
 	out := r.box(w, api.PlanIn{Name: "web"}, 20)
+	events := r.watching()
+	told := func(words string) {
+		t.Helper()
+		select {
+		case e := <-events.events:
+			if e.Kind != api.EventKindEscaped || e.Lease != out.Lease || !strings.Contains(e.Text, words) {
+				t.Errorf("event: %+v, want %s", e, words)
+			}
+		case <-time.After(5 * time.Second):
+			t.Errorf("no event: %s", words)
+		}
+	}
 	born, quick, bystander := r.w.spawn(21, operatorUID), r.w.spawn(22, operatorUID), r.w.spawn(23, operatorUID)
 	r.w.mu.Lock()
 	born.group, born.parent = out.Lease, 20
@@ -37,10 +49,10 @@ func TestEscapesAreKilled(t *testing.T) {
 	quick.parent = 20 // outside from the first moment that it is seen
 	r.w.mu.Unlock()
 	r.eventually("the child outside is killed", func() bool { return r.dead(22) })
+	told("process 22 left its box")
 	if r.dead(20) || r.dead(21) {
 		t.Fatal("a process inside was killed")
 	}
-	events := r.watching()
 	r.w.mu.Lock()
 	born.group = ""
 	r.w.mu.Unlock()
@@ -48,18 +60,12 @@ func TestEscapesAreKilled(t *testing.T) {
 	if r.dead(20) || r.dead(bystander.pid) {
 		t.Error("one that did not leave was killed")
 	}
-	select {
-	case e := <-events.events:
-		if e.Kind != api.EventKindEscaped || e.Lease != out.Lease || !strings.Contains(e.Text, "process 21 left its box") {
-			t.Errorf("event: %+v", e)
-		}
-	case <-time.After(5 * time.Second):
-		t.Error("no event")
-	}
+	told("process 21 left its box")
 	r.w.mu.Lock()
 	r.w.procs[20].group = ""
 	r.w.mu.Unlock()
 	r.eventually("the attached one is killed", func() bool { return r.dead(20) })
+	told("process 20 left its box")
 }
 
 // TestFailedJoinFreesNobody: when a process cannot be joined, it goes back, and nobody else of the box.
