@@ -2,6 +2,7 @@ package nfttest
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -109,7 +110,7 @@ func (l *lab) leaf(p lease.Policy) *box {
 	l.next++
 	canonical, err := p.Canonical()
 	l.must(err)
-	leaf := netlab.Leaf(l, "box"+string(rune('a'+l.next-1)))
+	leaf := netlab.Leaf(l, fmt.Sprintf("box%d", l.next))
 	return &box{leaf, lease.Verdict{Leaf: leaf.ID(), Number: l.next,
 		Address: netip.AddrFrom4([4]byte{127, 0, 64, byte(l.next)}), Policy: canonical}}
 }
