@@ -112,8 +112,27 @@ func TestCells(t *testing.T) {
 			if got := holding(elements, p); got != want {
 				t.Fatalf("%v is in %d elements, want %d", p, got, want)
 			}
+			decides(t, rules, p, want == 1)
 		}
 	})
+}
+
+// decides requires that Explain's answer is the same, from the canonical policy as well.
+func decides(t *rapid.T, rules []lease.Rule, p packet, want bool) {
+	protocol, known := map[uint8]lease.Protocol{6: lease.TCP, 17: lease.UDP, 1: lease.ICMP, 58: lease.ICMP}[p.proto]
+	if !known || p.addr.Is4() != (p.proto != 58) && protocol == lease.ICMP || len(rules) == 0 {
+		return
+	}
+	policy := lease.Policy{Egress: lease.Rules, Rules: rules}
+	canonical, err := policy.Canonical()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []lease.Policy{policy, canonical} {
+		if d := q.Decide(netip.AddrPortFrom(p.addr, p.port), protocol, lease.Place{}); d.Allowed != want || want && d.Rule == "" {
+			t.Fatalf("%v %v: Decide says %+v, the sets %t", p, protocol, d, want)
+		}
+	}
 }
 
 // Ranges of deny subnets are disjoint, do not touch, and hold exactly the subnets.
