@@ -25,6 +25,11 @@ const (
 	DefaultBoxPort = 15354 // what confined boxes' lookups are redirected to
 )
 
+// Processors is what GOMAXPROCS of a process that answers should be at least, also on one core: with
+// one, the goroutine that serves a flood keeps all others waiting for up to 10 ms, the one that
+// reads a changed zone among them; with two, the kernel divides the core between their threads.
+const Processors = 2
+
 // Config is what an answerer needs to know.
 type Config struct {
 	// Port is the host view's, BoxPort the box view's; BoxPort 0 serves none (macOS).

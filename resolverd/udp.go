@@ -18,14 +18,14 @@ const (
 
 // serveUDP answers one socket, batch by batch: the queries of a batch see one zone.
 func (s *Server) serveUDP(ctx context.Context, socket udpSocket) error {
+	name, failed := socket.LocalAddr().String(), 0
 	batch, err := s.batch(socket.UDPConn, socket.view == BoxView)
 	if err != nil {
-		return err
+		return fmt.Errorf("read from udp %s: %w", name, err)
 	}
 	defer batch.Close()
 	stop := context.AfterFunc(ctx, batch.Stop)
 	defer stop()
-	name, failed := socket.LocalAddr().String(), 0
 	var counted report.Counters
 	for {
 		messages, err := batch.Read()

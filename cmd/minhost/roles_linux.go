@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -75,6 +76,7 @@ func runResolverd(ctx context.Context, env *environment, l linux.Layout, boot st
 			return fmt.Errorf("resolverd: %w", err)
 		}
 	}
+	runtime.GOMAXPROCS(max(resolverd.Processors, runtime.GOMAXPROCS(0)))
 	return resolverd.Run(ctx, resolverd.Config{
 		Port: resolverd.DefaultPort, BoxPort: resolverd.DefaultBoxPort, Files: resolverd.Inherited(),
 		ZoneFile: l.Zone, BootID: dashed(boot), Report: l.Reports, Log: env.Log,

@@ -59,11 +59,11 @@ type Batch interface {
 	Write() error
 	// Stop ends the Read that waits and all that follow. Any goroutine may call it, also after Close.
 	Stop()
-	// Close frees what the batch holds. The socket stays open.
+	// Close closes the socket and frees what the batch holds, after the last Read and Write.
 	Close()
 }
 
-// Plain is a batch of one message, for every system.
+// Plain is a batch of one message, for every system. Close of it closes conn.
 func Plain(conn *net.UDPConn) Batch {
 	return &plain{conn: conn, one: [1]Message{{Space: new([512]byte), buf: make([]byte, longest)}}}
 }
@@ -96,4 +96,4 @@ func (p *plain) Write() error {
 
 func (p *plain) Stop() { p.conn.SetReadDeadline(time.Unix(1, 0)) }
 
-func (p *plain) Close() {}
+func (p *plain) Close() { p.conn.Close() }

@@ -10,27 +10,28 @@ import (
 )
 
 // open makes a socket with a batch over it, and a client that asks it.
-func open(t testing.TB, network, address string, new func(*net.UDPConn, bool) (Batch, error)) (*net.UDPConn, Batch, *net.UDPConn) {
+func open(t testing.TB, network, address string, new func(*net.UDPConn, bool) (Batch, error)) (Batch, *net.UDPConn) {
 	t.Helper()
 	conn, err := net.ListenUDP(network, net.UDPAddrFromAddrPort(netip.MustParseAddrPort(address)))
 	if err != nil {
 		t.Skipf("no %s: %v", address, err)
 	}
-	t.Cleanup(func() { conn.Close() })
+	to := conn.LocalAddr().(*net.UDPAddr)
+	conn.SetDeadline(time.Now().Add(10 * time.Second))
 	batch, err := new(conn, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(batch.Close)
-	client, err := net.DialUDP(network, nil, conn.LocalAddr().(*net.UDPAddr))
+	client, err := net.DialUDP(network, nil, to)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	for _, c := range []*net.UDPConn{conn, client} {
-		c.SetDeadline(time.Now().Add(10 * time.Second))
-	}
-	return conn, batch, client
+	client.SetDeadline(time.Now().Add(10 * time.Second))
+	timer := time.AfterFunc(20*time.Second, batch.Stop)
+	t.Cleanup(func() { timer.Stop() })
+	return batch, client
 }
 
 func plainBatch(conn *net.UDPConn, _ bool) (Batch, error) { return Plain(conn), nil }
@@ -64,7 +65,7 @@ func TestEcho(t *testing.T) {
 	for name, new := range batches {
 		for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 			t.Run(name+" "+address, func(t *testing.T) {
-				_, batch, client := open(t, "udp", address, new)
+				batch, client := open(t, "udp", address, new)
 				const count = 100
 				size := func(i int) int { return 3 + i*7%510 }
 				for i := range count {
@@ -108,7 +109,7 @@ func TestEcho(t *testing.T) {
 func TestLong(t *testing.T) {
 	for name, new := range batches {
 		t.Run(name, func(t *testing.T) {
-			_, batch, client := open(t, "udp", "127.0.0.1:0", new)
+			batch, client := open(t, "udp", "127.0.0.1:0", new)
 			sent := [][]byte{bytes.Repeat([]byte{1}, 60000), {2}, bytes.Repeat([]byte{3}, room), bytes.Repeat([]byte{4}, room+1), {5}}
 			for _, msg := range sent {
 				if _, err := client.Write(msg); err != nil {
@@ -134,7 +135,7 @@ func TestLong(t *testing.T) {
 
 // TestUnreachableReply: a reply that cannot be sent does not keep the others back.
 func TestUnreachableReply(t *testing.T) {
-	_, batch, client := open(t, "udp", "127.0.0.1:0", New)
+	batch, client := open(t, "udp", "127.0.0.1:0", New)
 	for i := range 3 {
 		if _, err := client.Write([]byte{byte(i)}); err != nil {
 			t.Fatal(err)
@@ -169,7 +170,7 @@ func TestUnreachableReply(t *testing.T) {
 func TestStop(t *testing.T) {
 	for name, new := range batches {
 		t.Run(name, func(t *testing.T) {
-			_, batch, _ := open(t, "udp", "127.0.0.1:0", new)
+			batch, _ := open(t, "udp", "127.0.0.1:0", new)
 			time.AfterFunc(10*time.Millisecond, batch.Stop)
 			for range 2 {
 				if messages, err := batch.Read(); !errors.Is(err, ErrStopped) || len(messages) != 0 {
@@ -184,7 +185,7 @@ func TestStop(t *testing.T) {
 func TestAllocatesNothing(t *testing.T) {
 	for name, new := range batches {
 		t.Run(name, func(t *testing.T) {
-			_, batch, client := open(t, "udp", "127.0.0.1:0", new)
+			batch, client := open(t, "udp", "127.0.0.1:0", new)
 			ask, buf := []byte("ask"), make([]byte, 16)
 			n := testing.AllocsPerRun(200, func() {
 				if _, err := client.Write(ask); err != nil {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -72,7 +73,8 @@ func confined(t *testing.T, number uint16) (leaf int) {
 func TestRefusedNamesCarryTheLease(t *testing.T) {
 	const number = 0x1234
 	run(t, "ip", "link", "add", "up0", "type", "veth", "peer", "name", "up1")
-	run(t, "ip", "addr", "add", "198.51.100.1/24", "dev", "up0")
+	t.Cleanup(func() { exec.Command("ip", "link", "del", "up0").Run() })
+	run(t, "ip", "addr", "add", "203.0.113.1/24", "dev", "up0")
 	run(t, "ip", "link", "set", "up0", "up")
 	run(t, "ip", "route", "add", "default", "dev", "up0")
 	heard := listen(t)

@@ -26,6 +26,8 @@ type client struct {
 	fd       int
 	queries  [][]byte
 	next     int
+	serial   uint32 // of the zone, as the last negative reply had it
+	zones    int    // how often it was another
 	out, in  [batch]header
 	outV, iV [batch]unix.Iovec
 	outBuf   [batch][512]byte
@@ -88,11 +90,22 @@ func (c *client) receive() (int, error) {
 	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(c.fd), uintptr(unsafe.Pointer(&c.in)), batch, unix.MSG_WAITFORONE, 0, 0)
 	switch errno {
 	case 0:
+		c.notice(c.inBuf[0][:c.in[0].n])
 		return int(n), nil
 	case unix.EAGAIN, unix.EINTR:
 		return 0, nil
 	}
 	return 0, fmt.Errorf("recvmmsg: %w", errno)
+}
+
+// notice looks at the serial of a negative reply: it is the first of the five numbers at the end.
+func (c *client) notice(reply []byte) {
+	if len(reply) > 32 && reply[7] == 0 && reply[9] == 1 {
+		if serial := binary.BigEndian.Uint32(reply[len(reply)-20:]); serial != c.serial {
+			c.serial = serial
+			c.zones++
+		}
+	}
 }
 
 // flood keeps window queries open for a while and returns the replies and how many were lost.
@@ -137,7 +150,7 @@ func (c *client) single(count int) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		if n == 1 {
+		if n > 0 {
 			times = append(times, time.Since(began))
 		} else if lost++; lost > 20 {
 			return 0, errors.New("single queries: no reply to twenty of them")
@@ -150,16 +163,13 @@ func (c *client) single(count int) (time.Duration, error) {
 	return times[len(times)/2], nil
 }
 
-// pin holds the calling goroutine to one core for ever, with a niceness.
-func pin(cpu, nice int) error {
+// pin holds the calling goroutine to one core for ever.
+func pin(cpu int) error {
 	runtime.LockOSThread()
 	var set unix.CPUSet
 	set.Set(cpu)
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
 		return fmt.Errorf("hold to core %d: %w", cpu, err)
-	}
-	if err := unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), nice); err != nil {
-		return fmt.Errorf("niceness %d: %w", nice, err)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func median(all []float64) float64 {
 // judge prints the medians and the ratios round by round, and returns what was missed.
 func judge(out io.Writer, all []*contender) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "server\tqueries/s\tus of core\tp50 us\tlost\tmemory\tminhost over it\tby core\tat least\t")
+	fmt.Fprintln(w, "server\tqueries/s\tus of core\tp50 us\tlost\tzones/s\tmemory\tminhost over it\tby core\tat least\t")
 	ours := all[0]
 	var missed []error
 	for _, c := range all {
@@ -37,7 +37,7 @@ func judge(out io.Writer, all []*contender) error {
 				missed = append(missed, fmt.Errorf("%.2f times %s, at least %.2f", ratio, c.label, c.target))
 			}
 		}
-		fmt.Fprintf(w, "%s\t%.0f\t%.2f\t%.1f\t%d\t%s\t%.2f\t%.2f\t%s\t\n", c.label, median(c.rates), median(c.costs), median(c.p50), c.lost, c.resident(), ratio, cost, want)
+		fmt.Fprintf(w, "%s\t%.0f\t%.2f\t%.1f\t%d\t%.0f\t%s\t%.2f\t%.2f\t%s\t\n", c.label, median(c.rates), median(c.costs), median(c.p50), c.lost, median(c.zones), c.resident(), ratio, cost, want)
 		if latency := median(ratios(ours.p50, c.p50)); c.name == "nsd" && latency > latencyLimit {
 			missed = append(missed, fmt.Errorf("a single query takes %.2f times as long as %s, at most %.2f", latency, c.label, latencyLimit))
 		}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +21,6 @@ type bench struct {
 	length               time.Duration
 	window               int
 	serverCPU, clientCPU int
-	nice                 int
 	only                 []string
 }
 
@@ -36,7 +36,6 @@ func main() {
 	flag.IntVar(&b.window, "window", 128, "queries that are open at once")
 	flag.IntVar(&b.serverCPU, "server-cpu", 0, "core of the servers")
 	flag.IntVar(&b.clientCPU, "client-cpu", 1, "core of the client")
-	flag.IntVar(&b.nice, "nice", 0, "niceness of servers and client; -20 for a machine that does other work too (root)")
 	only := flag.String("only", "", "names of the servers, separated by commas; all when empty")
 	flag.Parse()
 	b.only = strings.Split(*only, ",")
@@ -59,5 +58,6 @@ func answer(ctx context.Context, port, zoneFile string) error {
 	if err != nil {
 		return fmt.Errorf("port %s: %w", port, err)
 	}
+	runtime.GOMAXPROCS(max(resolverd.Processors, runtime.GOMAXPROCS(0))) // as its role in minhost does
 	return resolverd.Run(ctx, resolverd.Config{Port: uint16(n), ZoneFile: zoneFile, BootID: bootID, Log: slog.New(slog.DiscardHandler)})
 }

@@ -31,9 +31,6 @@ func start(ctx context.Context, p peer, folder string, b bench) (*server, error)
 		}
 	}
 	argv := append([]string{"/usr/bin/taskset", "-c", strconv.Itoa(b.serverCPU), p.program()}, p.args(p, folder)...)
-	if b.nice != 0 {
-		argv = append([]string{"/usr/bin/nice", "-n", strconv.Itoa(b.nice)}, argv...)
-	}
 	s.cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
 	s.cmd.Stdout, s.cmd.Stderr = &s.stderr, &s.stderr
 	s.cmd.Dir = folder

@@ -12,10 +12,8 @@ func ad(h dns.MsgHdr) bool { return h.AuthenticatedData }
 func cd(h dns.MsgHdr) bool { return h.CheckingDisabled }
 func tc(h dns.MsgHdr) bool { return h.Truncated }
 
-// lookups are checks of ordinary questions.
-func lookups() []check {
-	label := strings.Repeat("a", 63)
-	longest := strings.Repeat(label+".", 3) + strings.Repeat("a", 47)
+// headers are checks of what a reply says beside its records.
+func headers() []check {
 	return []check{
 		{"A of a held name", udp(ask("web", dns.TypeA), address("127.0.64.1"))},
 		{"A below a held name that is held", udp(ask("api.web", dns.TypeA), address("127.0.64.2"))},
@@ -30,6 +28,15 @@ func lookups() []check {
 		{"CD does no harm", udp(ask("web", dns.TypeA, checking), address("127.0.64.1"))},
 		{"the reserved bit is not sent back", udp(ask("web", dns.TypeA, reserved), rcode(dns.RcodeSuccess, dns.RcodeFormatError))},
 		{"AA in a query is ignored", udp(ask("web", dns.TypeA, authoritative), address("127.0.64.1"))},
+		{"a reply to 512 octets is whole", udp(ask("web", dns.TypeA), flag("TC", tc, false), shorter(512))},
+	}
+}
+
+// lookups are checks of ordinary questions.
+func lookups() []check {
+	label := strings.Repeat("a", 63)
+	longest := strings.Repeat(label+".", 3) + strings.Repeat("a", 47)
+	return []check{
 		{"AAAA is no data", udp(ask("web", dns.TypeAAAA), nodata)},
 		{"HTTPS is no data", udp(ask("web", dns.TypeHTTPS), nodata)},
 		{"SVCB is no data", udp(ask("web", dns.TypeSVCB), nodata)},
@@ -72,7 +79,6 @@ func lookups() []check {
 		{"class HS", udp(ask("web", dns.TypeA, class(dns.ClassHESIOD)), rcode(dns.RcodeRefused, dns.RcodeNotAuth, dns.RcodeNotImplemented), empty)},
 		{"AXFR over UDP gives nothing", udp(ask(zoneName, dns.TypeAXFR), rcode(dns.RcodeRefused, dns.RcodeFormatError, dns.RcodeNotImplemented, dns.RcodeNotAuth), empty)},
 		{"AXFR over TCP gives nothing", tcp([][]byte{ask(zoneName, dns.TypeAXFR)}, 512, rcode(dns.RcodeRefused, dns.RcodeNotAuth), empty)},
-		{"a reply to 512 octets is whole", udp(ask("web", dns.TypeA), flag("TC", tc, false), shorter(512))},
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -123,5 +124,5 @@ func broken(addr string) error {
 }
 
 func checks() []check {
-	return append(append(lookups(), options()...), messages()...)
+	return slices.Concat(headers(), lookups(), options(), messages())
 }
