@@ -9,7 +9,7 @@ LDFLAGS  = -s -w $(if $(VERSION),-X main.version=$(VERSION))
 BUILD    = $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 LANES    = $(GO) run ./verify/lanes
 
-.PHONY: build run stop test test-unit test-root test-systemd bench bench-dns conformance-dns lint cross fmt clean
+.PHONY: build run stop test test-unit test-root test-systemd soak bench bench-egress bench-dns conformance-dns lint cross fmt clean
 
 build:
 	$(BUILD) -o bin/minhost ./cmd/minhost
@@ -43,11 +43,20 @@ test-root:
 test-systemd:
 	$(LANES) systemd
 
+# The loops of make test-root, ten times as long; as root.
+soak:
+	MINHOST_SOAK=500 $(GO) test -count=1 -timeout=60m -run TestLayers -v ./verify/e2e/egress
+
 lint:
 	$(LANES) lint
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+# What a box's packets cost, as ratios to packets without rules in the same run; as root, on cores that
+# do little else.
+bench-egress:
+	$(GO) test -count=1 -timeout=30m -run '^$$' -bench Egress -benchtime=1x -v ./verify/bench/egress
 
 # The answerer beside other name servers. The first measures and needs two cores that do little
 # else, the second compares answers; peers.sh installs the others on Debian.
