@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gominimal/minhost/installer"
+	"github.com/gominimal/minhost/installer/host"
 	"github.com/gominimal/minhost/linux"
 	"github.com/gominimal/minhost/linux/selftest"
 	"github.com/gominimal/minhost/linux/standalone"
@@ -119,7 +120,14 @@ func runHold(ctx context.Context, env *environment, l linux.Layout) error {
 	if err := errors.Join(tree.Ensure(), tree.EnterHolder(os.Getpid())); err != nil {
 		return fmt.Errorf("hold: %w", err)
 	}
-	for _, s := range []installer.Step{linux.BeltStep{Ground: ground}, linux.TableStep{Ground: ground, Repair: env.repairTable}} {
+	// At boot the helper's socket is there and the helper is not: it waits for this process.
+	repair := func(ctx context.Context) (bool, error) {
+		if running, err := helperRuns(ctx, l); err != nil || !running {
+			return false, err
+		}
+		return env.repairTable(ctx)
+	}
+	for _, s := range []installer.Step{linux.BeltStep{Ground: ground}, linux.TableStep{Ground: ground, Repair: repair}} {
 		o, err := s.Probe(ctx)
 		if err == nil && o.State != installer.Satisfied {
 			err = s.Apply(ctx, &installer.Record{Step: s.ID()})
@@ -131,4 +139,22 @@ func runHold(ctx context.Context, env *environment, l linux.Layout) error {
 	notifyReady(env)
 	<-ctx.Done()
 	return nil
+}
+
+// helperRuns tells whether a helper holds its lock.
+func helperRuns(ctx context.Context, l linux.Layout) (bool, error) {
+	disk, err := host.OpenDisk("/", nil)
+	if err != nil {
+		return false, err
+	}
+	defer disk.Close()
+	lock, err := host.TakeLock(ctx, disk, l.HelperPID, 0)
+	var held *host.Held
+	switch {
+	case errors.As(err, &held):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	return false, lock.Release()
 }

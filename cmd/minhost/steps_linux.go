@@ -12,6 +12,7 @@ import (
 	"github.com/gominimal/minhost/installer/host"
 	"github.com/gominimal/minhost/installer/host/filestep"
 	"github.com/gominimal/minhost/linux"
+	"github.com/gominimal/minhost/linux/resolved"
 	"github.com/gominimal/minhost/linux/standalone"
 	"github.com/gominimal/minhost/linux/systemd"
 	"github.com/gominimal/minhost/resolverd/probe"
@@ -78,14 +79,19 @@ func systemdSteps(env *environment, l linux.Layout, disk *host.Disk, gate host.G
 		return errors.Join(table.Undo(ctx, installer.Record{}), cleanRun(l, disk))
 	}
 	ctl := systemd.Systemctl{Run: host.Exec{Gate: gate}, Path: systemd.FindSystemctl(systemd.HostEnv())}
-	return []installer.Step{
+	all := []installer.Step{
 		&systemd.UnitsStep{Units: units, FS: disk, Manager: m, Systemctl: ctl, Clean: clean},
 		linux.TreeStep{Ground: ground, Unit: func(ctx context.Context) error { return ctl.Start(ctx, systemd.TreeService) }},
 		linux.BeltStep{Ground: ground},
 		table,
 		&systemd.ServicesStep{Program: l.Program, Systemctl: ctl, Helper: env.askHelper, Answerer: askAnswerer},
-		namesStep(gate),
-	}, nil
+	}
+	for _, s := range resolved.UnmanagedSteps(disk, resolved.SystemBus(), resolved.DefaultParams().Link) {
+		all = append(all, s)
+	}
+	names := namesStep(gate)
+	names.Keeper = systemd.Service{Systemctl: ctl, Name: systemd.NamesService}
+	return append(all, names), nil
 }
 
 func standaloneConfig(l linux.Layout) standalone.Config {

@@ -27,6 +27,17 @@ type NamesStep struct {
 	Links  Links
 	Bus    Bus
 	Gate   host.Gate
+	// Keeper is the service that keeps the link right from then on; nil where there is none, and in
+	// that service itself.
+	Keeper Keeper
+}
+
+// Keeper is the service that runs Hold.
+type Keeper interface {
+	Active(context.Context) (bool, error)
+	Start(context.Context) error
+	// Stop ends it; nil when there is no such service.
+	Stop(context.Context) error
 }
 
 func (s *NamesStep) ID() installer.ID             { return NamesID }
@@ -119,6 +130,15 @@ func (s *NamesStep) effect(ctx context.Context, link Link, path Path, obs *insta
 			d = append(d, err.Error())
 		}
 	}
+	if len(d) == 0 && s.Keeper != nil {
+		active, err := s.Keeper.Active(ctx)
+		if err != nil {
+			return err
+		}
+		if !active {
+			d = append(d, "nobody keeps "+s.Params.Link+" as it is")
+		}
+	}
 	if len(d) > 0 {
 		obs.State, obs.Detail = installer.Drifted, strings.Join(d, "; ")
 		return nil
@@ -189,6 +209,9 @@ func (s *NamesStep) Apply(ctx context.Context, rec *installer.Record) error {
 		defer cancel()
 		return errors.Join(fmt.Errorf("configure link %s: %w", s.Params.Link, err), s.Links.Delete(undo, s.Params.Link))
 	}
+	if s.Keeper != nil {
+		return s.Keeper.Start(ctx)
+	}
 	return nil
 }
 
@@ -241,5 +264,12 @@ func (s *NamesStep) delete(ctx context.Context) error {
 	return s.Links.Delete(ctx, s.Params.Link)
 }
 
-// Undo removes the link; with it everything that resolved knew about it goes.
-func (s *NamesStep) Undo(ctx context.Context, _ installer.Record) error { return s.delete(ctx) }
+// Undo removes the link; with it everything that resolved knew about it goes. The keeper first: it
+// would make the link again.
+func (s *NamesStep) Undo(ctx context.Context, _ installer.Record) error {
+	var err error
+	if s.Keeper != nil {
+		err = s.Keeper.Stop(ctx)
+	}
+	return errors.Join(err, s.delete(ctx))
+}

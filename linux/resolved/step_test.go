@@ -261,3 +261,44 @@ func TestNamesForeign(t *testing.T) {
 		t.Errorf("undo: %v, link %v, sets %v", err, h.link, h.sets)
 	}
 }
+
+// keeper makes the link again for as long as it runs, as the service does.
+type keeper struct {
+	h      *fakeHost
+	active bool
+	calls  []string
+}
+
+func (k *keeper) Active(context.Context) (bool, error) { return k.active, nil }
+
+func (k *keeper) Start(context.Context) error {
+	k.active, k.calls = true, append(k.calls, "start")
+	return nil
+}
+
+func (k *keeper) Stop(context.Context) error {
+	if k.h.link == nil {
+		k.calls = append(k.calls, "too late")
+	}
+	k.active, k.calls = false, append(k.calls, "stop")
+	return nil
+}
+
+// TestNamesKeeper: the service runs from the first apply on, and is stopped before its link is taken.
+func TestNamesKeeper(t *testing.T) {
+	s, h := lab()
+	k := &keeper{h: h}
+	s.Keeper = k
+	apply(t, s)
+	probe(t, s, installer.Satisfied, "")
+	k.active = false
+	probe(t, s, installer.Drifted, "nobody keeps min0")
+	apply(t, s)
+	probe(t, s, installer.Satisfied, "")
+	if err := s.Undo(t.Context(), installer.Record{}); err != nil || h.link != nil {
+		t.Errorf("undo: %v, %v", err, h.link)
+	}
+	if want := []string{"start", "start", "stop"}; !slices.Equal(k.calls, want) {
+		t.Errorf("calls %v, want %v", k.calls, want)
+	}
+}

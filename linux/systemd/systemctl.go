@@ -78,6 +78,30 @@ func (s Systemctl) Stop(ctx context.Context, units ...string) error {
 	return s.verb(ctx, "stop", units)
 }
 
+// Service is one unit, for a step of another package.
+type Service struct {
+	Systemctl Systemctl
+	Name      string
+}
+
+// Active tells whether it runs.
+func (s Service) Active(ctx context.Context) (bool, error) {
+	all, err := s.Systemctl.Show(ctx, s.Name)
+	return all[s.Name].Active == "active", err
+}
+
+// Start starts it.
+func (s Service) Start(ctx context.Context) error { return s.Systemctl.Start(ctx, s.Name) }
+
+// Stop stops it; nil when there is no such unit.
+func (s Service) Stop(ctx context.Context) error {
+	all, err := s.Systemctl.Show(ctx, s.Name)
+	if err != nil || all[s.Name].Load != "loaded" || all[s.Name].Active == "inactive" {
+		return err
+	}
+	return s.Systemctl.Stop(ctx, s.Name)
+}
+
 // Status is what the manager knows of one unit.
 type Status struct {
 	Active  string // ActiveState: active, inactive, failed, activating, ...
