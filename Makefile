@@ -9,7 +9,7 @@ LDFLAGS  = -s -w $(if $(VERSION),-X main.version=$(VERSION))
 BUILD    = $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 LANES    = $(GO) run ./verify/lanes
 
-.PHONY: build run stop test test-unit test-root test-systemd soak bench bench-egress bench-dns conformance-dns lint cross fmt clean
+.PHONY: build run stop test test-unit test-root test-systemd soak bench bench-egress bench-dns conformance-dns fuzz-dns lint cross fmt clean
 
 build:
 	$(BUILD) -o bin/minhost ./cmd/minhost
@@ -68,6 +68,15 @@ bench-dns:
 conformance-dns:
 	verify/dnsconf/peers.sh
 	$(GO) run ./verify/dnsconf
+
+# What the answerer reads from others. The seeds run in "make test".
+FUZZTIME ?= 10m
+fuzz-dns:
+	$(GO) test -run '^$$' -fuzz '^FuzzAnswer$$' -fuzztime $(FUZZTIME) ./resolverd
+	$(GO) test -run '^$$' -fuzz '^FuzzFastSlow$$' -fuzztime $(FUZZTIME) ./resolverd
+	$(GO) test -run '^$$' -fuzz '^FuzzStream$$' -fuzztime $(FUZZTIME) ./resolverd
+	$(GO) test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME) ./resolverd/zonefile
+	$(GO) test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME) ./resolverd/report
 
 cross:
 	GOOS=linux  GOARCH=amd64 $(BUILD) -o dist/minhost-linux-amd64  ./cmd/minhost

@@ -21,7 +21,9 @@ func median(all []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// judge prints the medians and the ratios round by round, and returns what was missed.
+// judge prints the medians and the ratios round by round, and returns what was missed. What counts is
+// queries per second of the core's time: the rate by the clock is the same where nobody else uses the
+// core, and says who else did where somebody does.
 func judge(out io.Writer, all []*contender) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "server\tqueries/s\tus of core\tp50 us\tlost\tzones/s\tmemory\tminhost over it\tby core\tat least\t")
@@ -33,8 +35,8 @@ func judge(out io.Writer, all []*contender) error {
 		want := "-"
 		if c.target > 0 {
 			want = fmt.Sprintf("%.2f", c.target)
-			if ratio < c.target {
-				missed = append(missed, fmt.Errorf("%.2f times %s, at least %.2f", ratio, c.label, c.target))
+			if cost < c.target {
+				missed = append(missed, fmt.Errorf("%.2f times %s by core, at least %.2f", cost, c.label, c.target))
 			}
 		}
 		fmt.Fprintf(w, "%s\t%.0f\t%.2f\t%.1f\t%d\t%.0f\t%s\t%.2f\t%.2f\t%s\t\n", c.label, median(c.rates), median(c.costs), median(c.p50), c.lost, median(c.zones), c.resident(), ratio, cost, want)
