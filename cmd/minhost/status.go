@@ -52,6 +52,8 @@ func writeStatus(env *environment, s api.StatusOut) error {
 		{"leases", strconv.Itoa(s.Leases)},
 		{"since start", fmt.Sprintf("%d plans, %d attaches, %d abandons, %d teardowns",
 			s.Plans, s.Attaches, s.Abandons, s.Teardowns)},
+		{"refused", fmt.Sprintf("%d packets since the table was filled, %d told, %d times too fast to be read",
+			s.Refused, s.RefusalsTold, s.RefusalsLost)},
 	} {
 		if _, err := fmt.Fprintf(env.Stdout, "%-16s %s\n", line[0], shown(line[1])); err != nil {
 			return err

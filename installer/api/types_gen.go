@@ -450,7 +450,9 @@ func (v ListOut) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(v))
 }
 
-// StatusIn holds the parameters of Status: Health of the helper.
+// StatusIn holds the parameters of Status: Health of the helper. refused counts packets refused to
+// boxes since the table was filled, refusals_told those that became events (20 a second and box),
+// refusals_lost how often events were lost because they came too fast.
 type StatusIn struct {
 }
 
@@ -468,6 +470,9 @@ type StatusOut struct {
 	Attaches         int         `json:"attaches"`
 	Abandons         int         `json:"abandons"`
 	Teardowns        int         `json:"teardowns"`
+	Refused          int         `json:"refused,omitempty"`
+	RefusalsTold     int         `json:"refusals_told,omitempty"`
+	RefusalsLost     int         `json:"refusals_lost,omitempty"`
 }
 
 // VerifyIn holds the parameters of Verify: Checks that only root can make: tree, table, belt,

@@ -270,6 +270,8 @@ func (t fakeTable) Compare(_ context.Context, all []lease.Verdict) ([]string, er
 	return d, nil
 }
 
+func (t fakeTable) Refusals(context.Context) (refused, told uint64, err error) { return 5, 3, nil }
+
 func (t fakeTable) Changed() <-chan struct{} { return t.w.changed }
 
 func (t fakeTable) Elements(all []lease.Verdict) int {

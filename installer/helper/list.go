@@ -46,15 +46,32 @@ func (h *Helper) info(b *box, full bool) api.LeaseInfo {
 	return i
 }
 
-func (h *Helper) status(context.Context, request, api.StatusIn) (api.StatusOut, error) {
+func (h *Helper) status(ctx context.Context, _ request, _ api.StatusIn) (api.StatusOut, error) {
+	refused, told, lost := h.refusalCounts(ctx)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return api.StatusOut{
+		Refused: int(refused), RefusalsTold: int(told), RefusalsLost: int(lost),
 		Version: h.cfg.Version, PID: os.Getpid(), Since: stamp(h.started), BootID: h.cfg.BootID,
 		Enforcement: h.enforcement(), EnforcementCause: h.cfg.Unenforceable, ServiceManager: h.cfg.ServiceManager,
 		Leases: len(h.boxes), Plans: h.counts.plans, Attaches: h.counts.attaches,
 		Abandons: h.counts.abandons, Teardowns: h.counts.teardowns,
 	}, nil
+}
+
+// refusalCounts are 0 where they cannot be had.
+func (h *Helper) refusalCounts(ctx context.Context) (refused, told, lost uint64) {
+	if h.cfg.Table == nil {
+		return 0, 0, 0
+	}
+	refused, told, err := h.cfg.Table.Refusals(ctx)
+	if err != nil {
+		h.log.Warn("count refusals", "cause", err)
+	}
+	if h.cfg.Refusals != nil {
+		lost = h.cfg.Refusals.Lost()
+	}
+	return refused, told, lost
 }
 
 // explain decides as the table does. A caller inside a leaf may ask about its own box only.

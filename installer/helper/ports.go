@@ -60,6 +60,9 @@ type Table interface {
 	Compare(ctx context.Context, all []lease.Verdict) ([]string, error)
 	// Changed receives a value when somebody else changed or removed the table.
 	Changed() <-chan struct{}
+	// Refusals counts packets that were refused to boxes since the table was filled, and those of them
+	// that were told to Refusals.
+	Refusals(ctx context.Context) (refused, told uint64, err error)
 	// Elements is the number of set elements that the verdicts cost together.
 	Elements(all []lease.Verdict) int
 }
@@ -85,6 +88,8 @@ type Refusals interface {
 	// Drain reads everything that the kernel has queued until now and calls the handler given
 	// at construction; when it returns, earlier refusals have been handled.
 	Drain()
+	// Lost is how often refusals that were told were not read in time.
+	Lost() uint64
 }
 
 // Names publishes the zone (resolverd/zonefile).

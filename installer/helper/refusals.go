@@ -1,6 +1,8 @@
 package helper
 
 import (
+	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -65,6 +67,10 @@ func (h *Helper) Refused(p Refused) {
 func (h *Helper) refused(b *box, r api.Refusal, what string) {
 	r = b.refused.add(r)
 	h.mu.Unlock()
+	if r.Count == 1 { // once for each destination: a box must not fill the journal
+		h.log.Info("refused", "lease", b.ID, "box", b.Name, "kind", r.Kind, "protocol", r.Protocol,
+			"destination", r.Destination, "port", r.Port, "name", r.Name)
+	}
 	h.events.send(b.UID, api.Event{Kind: api.EventKindRefusal, Time: r.Time, Lease: b.ID, Box: b.Name,
 		Text: "refused " + r.Protocol + " " + what, Refusal: &r})
 }
@@ -85,4 +91,16 @@ func (h *Helper) RefusedName(number uint16, protocol string, from netip.Addr, na
 	name = api.Text(name)
 	h.refused(b, api.Refusal{Time: stamp(h.cfg.Now()), Lease: b.ID, Box: b.Name, Kind: api.RefusalKindName,
 		Protocol: protocol, Destination: name, Name: name}, "lookup of "+name)
+}
+
+// checkRefusals says how many refusals had no event.
+func (h *Helper) checkRefusals(ctx context.Context) api.Check {
+	refused, told, lost := h.refusalCounts(ctx)
+	c := api.Check{Name: "refusals are told", State: api.CheckStateOK,
+		Detail: fmt.Sprintf("%d packets refused since the table was filled, %d told", refused, told)}
+	if lost > 0 {
+		c.State, c.Loses = api.CheckStateWarning, "some refusals had no event and no line in the journal"
+		c.Detail += fmt.Sprintf("; %d times they came faster than they were read", lost)
+	}
+	return c
 }

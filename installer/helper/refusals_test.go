@@ -62,3 +62,32 @@ func TestRefusalsAreBounded(t *testing.T) {
 		t.Errorf("%d kept of %d, the last %d", len(all), r.total, all[len(all)-1].Port)
 	}
 }
+
+// TestRefusalCounts: Status and Verify show what was refused, told and lost.
+func TestRefusalCounts(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Refusals = overrun{} })
+	w := r.dial(operatorUID, 10)
+	var s api.StatusOut
+	if err := w.call("Status", nil, &s); err != nil || s.Refused != 5 || s.RefusalsTold != 3 || s.RefusalsLost != 2 {
+		t.Errorf("status: %+v, %v", s, err)
+	}
+	var v api.VerifyOut
+	if err := w.call("Verify", nil, &v); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range v.Checks {
+		if c.Name == "refusals are told" {
+			if c.State != api.CheckStateWarning || c.Detail != "5 packets refused since the table was filled, 3 told; 2 times they came faster than they were read" {
+				t.Errorf("verify: %+v", c)
+			}
+			return
+		}
+	}
+	t.Error("verify has no such check")
+}
+
+// overrun is a reader that lost events twice.
+type overrun struct{}
+
+func (overrun) Drain()       {}
+func (overrun) Lost() uint64 { return 2 }

@@ -94,6 +94,8 @@ func empty(name string) expr.Any {
 		return &expr.Redir{}
 	case "log":
 		return &expr.Log{}
+	case "counter":
+		return &expr.Counter{}
 	}
 	return nil
 }

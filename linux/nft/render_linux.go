@@ -88,6 +88,8 @@ func renderEnd(e expr.Any) string {
 		return fmt.Sprintf("redirect to %s-%s flags %d", reg(e.RegisterProtoMin), reg(e.RegisterProtoMax), e.Flags)
 	case *expr.Log:
 		return fmt.Sprintf("log group %d snaplen %d prefix %q", e.Group, e.Snaplen, e.Data)
+	case *expr.Counter:
+		return "counter"
 	case *expr.Limit:
 		return fmt.Sprintf("limit %d/%d burst %d over %t type %d", e.Rate, e.Unit, e.Burst, e.Over, e.Type)
 	case *expr.Connlimit:

@@ -161,11 +161,14 @@ func (b builder) refuse() []Rule {
 	}
 }
 
-// log tells a refusal to NFLOG, with a token bucket for each lease: one noisy box hides no other.
+// log tells a refusal to NFLOG, with a token bucket for each lease: one noisy box hides no other. What is
+// refused and what is told are counted.
 func (b builder) log(prefix string) Rule {
 	return rule(b.ourMark(r0), []expr.Any{
+		&expr.Counter{},
 		&expr.Dynset{SrcRegKey: r0, SetName: setNoise, Operation: unix.NFT_DYNSET_OP_UPDATE,
 			Exprs: []expr.Any{&expr.Limit{Type: expr.LimitTypePkts, Rate: 20, Unit: expr.LimitTimeSecond, Burst: 40}}},
+		&expr.Counter{},
 		&expr.Log{Key: 1<<unix.NFTA_LOG_GROUP | 1<<unix.NFTA_LOG_PREFIX | 1<<unix.NFTA_LOG_SNAPLEN,
 			Group: b.Group, Snaplen: snapLen, Data: []byte(prefix)},
 	})
