@@ -63,7 +63,7 @@ func (g Ground) Belt(f func(*belt.Belt) error) error {
 	if err != nil {
 		return err
 	}
-	b, err := belt.New(fd, belt.Default(cookie), g.Gate)
+	b, err := belt.New(fd, belt.Fit(belt.Default(cookie)), g.Gate)
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,9 @@ func (c groundChecker) effect(ctx context.Context) api.Check {
 func (c groundChecker) layers() api.Check {
 	check := api.Check{Name: "protection against a flushed firewall", State: api.CheckStateFailed,
 		Loses: "a flushed firewall opens every box until the helper has mended it", Next: "as root: minhost apply"}
+	every := false
 	err := c.ground.Belt(func(b *belt.Belt) error {
+		every = b.EveryNamespace()
 		r, err := b.Probe()
 		if err == nil && r.State != installer.Satisfied {
 			err = errors.New(r.Detail)
@@ -103,5 +105,9 @@ func (c groundChecker) layers() api.Check {
 		return check
 	}
 	check.State, check.Detail, check.Loses, check.Next = api.CheckStateOK, "the belt (cgroup BPF) refuses, the helper mends the table", "", ""
+	if every {
+		check.State, check.Loses = api.CheckStateWarning, "a network namespace that a box makes for itself has no loopback"
+		check.Detail += "; this kernel does not tell it the network namespace of a packet (bpf_get_netns_cookie), so it acts in all"
+	}
 	return check
 }

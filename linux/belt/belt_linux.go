@@ -37,6 +37,7 @@ type Belt struct {
 	boxes    int
 	programs []Program
 	gate     host.Gate
+	every    bool
 }
 
 // New takes the descriptor of the open boxes directory, which stays the caller's and must outlive the
@@ -46,8 +47,11 @@ func New(boxesFD int, c Config, gate host.Gate) (*Belt, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Belt{boxes: boxesFD, programs: programs, gate: gate}, nil
+	return &Belt{boxes: boxesFD, programs: programs, gate: gate, every: c.EveryPacket}, nil
 }
+
+// EveryNamespace tells whether the packet programs act in namespaces that a box makes for itself too.
+func (b *Belt) EveryNamespace() bool { return b.every }
 
 // Apply makes the right programs be attached exactly once. What is right stays; an older version is
 // replaced in place, without a moment between; copies are taken off after. Nothing is written when

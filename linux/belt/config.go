@@ -19,6 +19,10 @@ type Config struct {
 	Admit uint32
 	// NetnsCookie names the network namespace that the programs act in (SO_NETNS_COOKIE).
 	NetnsCookie uint64
+	// EveryPacket and EveryOption make the packet programs, and the one for socket options, act in every
+	// network namespace: for kernels that do not tell a program the namespace. A namespace that a box
+	// makes for itself has no loopback then; the box's verdict is the same. Fit sets them.
+	EveryPacket, EveryOption bool
 }
 
 // Default has the bits of DESIGN.md section 2 and lab/egress.
@@ -39,7 +43,7 @@ func (c Config) Check() error {
 	if bits.OnesCount32(c.Approve|c.Lease|c.Admit) != 3 {
 		return fmt.Errorf("belt: marks %#x, %#x, %#x share a bit", c.Approve, c.Lease, c.Admit)
 	}
-	if c.NetnsCookie == 0 {
+	if c.NetnsCookie == 0 && !(c.EveryPacket && c.EveryOption) {
 		return errors.New("belt: no network namespace cookie")
 	}
 	return nil

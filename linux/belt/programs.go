@@ -73,9 +73,12 @@ func (p Program) ours(name string) bool {
 	return ok && len(rest) == 6 && strings.Trim(rest, "0123456789abcdef") == ""
 }
 
-// inNamespace jumps to pass unless the socket is of the host's network namespace. It leaves the context
-// in R6.
-func inNamespace(c Config) asm.Instructions {
+// inNamespace jumps to pass unless the socket is of the host's network namespace, or every one is meant.
+// It leaves the context in R6.
+func inNamespace(c Config, every bool) asm.Instructions {
+	if every {
+		return asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}
+	}
 	return asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.FnGetNetnsCookie.Call(),
@@ -85,7 +88,7 @@ func inNamespace(c Config) asm.Instructions {
 }
 
 func egress(c Config) asm.Instructions {
-	return append(inNamespace(c),
+	return append(inNamespace(c, c.EveryPacket),
 		// A SYN-ACK carries no mark: nftables' socket match does not see its request socket. The kernel
 		// shows such a packet with the request socket or with the listener. Only TCP: a listening SCTP
 		// socket has the same state and can send what it likes.
@@ -119,7 +122,7 @@ func egress(c Config) asm.Instructions {
 }
 
 func ingress(c Config) asm.Instructions {
-	return append(inNamespace(c),
+	return append(inNamespace(c, c.EveryPacket),
 		asm.LoadMem(asm.R2, asm.R6, skbMark, asm.Word),
 		asm.And.Imm(asm.R2, int32(c.Admit)),
 		asm.JEq.Imm(asm.R2, 0, "drop"),

@@ -71,6 +71,8 @@ func TestNames(t *testing.T) {
 		{"lease", func(c *Config) { c.Lease = 0x10000000 }, e},
 		{"admit", func(c *Config) { c.Admit = 0x04000000 }, i},
 		{"cookie", func(c *Config) { c.NetnsCookie++ }, e | i | s},
+		{"every packet", func(c *Config) { c.EveryPacket = true }, e | i},
+		{"every option", func(c *Config) { c.EveryOption = true }, s},
 	} {
 		changed := base
 		c.change(&changed)

@@ -38,7 +38,7 @@ var refusedOptions = []struct {
 
 // setsockopt answers EPERM to the options above.
 func setsockopt(c Config) asm.Instructions {
-	out := append(inNamespace(c),
+	out := append(inNamespace(c, c.EveryOption),
 		asm.LoadMem(asm.R2, asm.R6, optLevel, asm.Word),
 		asm.LoadMem(asm.R3, asm.R6, optName, asm.Word),
 	)

@@ -1,0 +1,45 @@
+package belttest
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gominimal/minhost/linux/belt"
+	"github.com/gominimal/minhost/verify/netlab"
+)
+
+// TestFit: on a kernel that has the helper nothing is given up.
+func TestFit(t *testing.T) {
+	c := config(t)
+	if got := belt.Fit(c); got != c {
+		t.Skipf("SKIP fit: this kernel lacks bpf_get_netns_cookie for a type of program: %+v", got)
+	}
+}
+
+// TestEveryNamespace is what a kernel without the helper gets: the same refusals, and no loopback in a
+// namespace of the box's own.
+func TestEveryNamespace(t *testing.T) {
+	c := config(t)
+	c.EveryPacket, c.EveryOption, c.NetnsCookie = true, true, 0
+	tree := netlab.Tree(t)
+	if err := onTree(t, tree, c, nil).Apply(); err != nil {
+		t.Fatal(err)
+	}
+	leaf := netlab.Leaf(t, "web")
+	for _, e := range everywhere {
+		at := netlab.Echo(t, e.network, e.address, 0)
+		d := netlab.Dial{Network: e.network, Address: at, Timeout: 200 * time.Millisecond}
+		if o := d.From(t, netlab.NoLeaf); !o.OK() {
+			t.Errorf("outside, %s: %v", at, o)
+		}
+		if o := d.From(t, leaf.FD()); o.OK() {
+			t.Errorf("leaf, %s: %v", at, o)
+		}
+	}
+	out := netlab.Start(t, netlab.Spawn{Leaf: leaf.FD(), Cloneflags: syscall.CLONE_NEWNET}, "inner").Stop()
+	if strings.Contains(out, "0\n0\n") {
+		t.Errorf("a namespace in the box: %q", out)
+	}
+}
