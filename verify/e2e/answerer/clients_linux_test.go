@@ -79,6 +79,7 @@ func TestRealClients(t *testing.T) {
 		chain out { type nat hook output priority 0; udp dport 53 redirect to :15353; tcp dport 53 redirect to :15353; }
 		chain asked { type filter hook input priority 0; udp dport 15353 counter; tcp dport 15353 counter; }
 	}`)
+	t.Cleanup(func() { nft(t, "delete table ip clients") })
 	for _, c := range []struct {
 		name    string
 		queries int // of one lookup
