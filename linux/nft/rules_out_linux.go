@@ -21,11 +21,15 @@ func (b builder) natBox() []Rule {
 		rule(ipv4(), []expr.Any{b.leaf(r0), daddr4(r0 + 2), lookup(setAddress, r0)}, accept()),
 		rule(ipv4(), b.policy(), []expr.Any{daddr4(rPolicy + 1), loadProto(rPolicy + 2), lookup(setDNS4, rPolicy)}, accept()),
 		rule(ipv6(), b.policy(), []expr.Any{daddr6(rPolicy + 1), loadProto(rPolicy + 5), lookup(setDNS6, rPolicy)}, accept()),
-		rule(b.known(), []expr.Any{
-			&expr.Immediate{Register: r0, Data: []byte{byte(b.BoxView >> 8), byte(b.BoxView)}},
-			&expr.Redir{RegisterProtoMin: r0, RegisterProtoMax: r0, Flags: unix.NF_NAT_RANGE_PROTO_SPECIFIED},
-		}),
+		b.toBoxView(),
 	}
+}
+
+func (b builder) toBoxView() Rule {
+	return rule(b.known(), []expr.Any{
+		&expr.Immediate{Register: r0, Data: []byte{byte(b.BoxView >> 8), byte(b.BoxView)}},
+		&expr.Redir{RegisterProtoMin: r0, RegisterProtoMax: r0, Flags: unix.NF_NAT_RANGE_PROTO_SPECIFIED},
+	})
 }
 
 // out sends boxes away. A host process that marks its own packets with the bit that means "sent by a
@@ -52,12 +56,8 @@ func (b builder) boxKnown() []Rule {
 		// A reply counts only when the input hook admitted the flow to this very box: "reply
 		// direction" alone belongs to whoever owns the port now.
 		rule(ctDirection(dirReply), []expr.Any{b.leaf(r0)}, b.ctMark(r0+2), []expr.Any{lookup(setSelf, r0)}, goTo("approve_reply")),
-		rule(ipv6(), []expr.Any{
-			&expr.Exthdr{DestRegister: rTmp, Type: unix.IPPROTO_ROUTING, Len: 1, Flags: 1, Op: expr.ExthdrOpIpv6},
-			eq(rTmp, []byte{1})}, goTo("refuse")),
-		rule(ctState(expr.CtStateBitNEW), []expr.Any{b.leaf(r0), &expr.Dynset{
-			SrcRegKey: r0, SetName: setFlows, Operation: unix.NFT_DYNSET_OP_ADD,
-			Exprs: []expr.Any{&expr.Connlimit{Count: b.Flows, Flags: expr.NFT_CONNLIMIT_F_INV}}}}, goTo("refuse")),
+		rule(ipv6(), routingHeader(), goTo("refuse")),
+		rule(b.tooMany(), goTo("refuse")),
 		// Denied by where it was sent and by where other tables' NAT sends it now.
 		rule(ipv4(), b.policy(), []expr.Any{daddr4(rPolicy + 1), lookup(setDeny4, rPolicy)}, goTo("refuse")),
 		rule(ipv6(), b.policy(), []expr.Any{daddr6(rPolicy + 1), lookup(setDeny6, rPolicy)}, goTo("refuse")),
@@ -75,6 +75,17 @@ func (b builder) boxKnown() []Rule {
 		rule(ctDirection(dirOriginal), goTo("allow_origin")),
 		rule(goTo("allow_packet")),
 	)
+}
+
+func routingHeader() []expr.Any {
+	return []expr.Any{&expr.Exthdr{DestRegister: rTmp, Type: unix.IPPROTO_ROUTING, Len: 1, Flags: 1, Op: expr.ExthdrOpIpv6}, eq(rTmp, []byte{1})}
+}
+
+// tooMany matches a new flow of a leaf that has all that it may have.
+func (b builder) tooMany() []expr.Any {
+	return append(ctState(expr.CtStateBitNEW), b.leaf(r0), &expr.Dynset{
+		SrcRegKey: r0, SetName: setFlows, Operation: unix.NFT_DYNSET_OP_ADD,
+		Exprs: []expr.Any{&expr.Connlimit{Count: b.Flows, Flags: expr.NFT_CONNLIMIT_F_INV}}})
 }
 
 // destination loads a packet's destination address and port, where the rules of a policy look.
@@ -165,11 +176,16 @@ func (b builder) refuse() []Rule {
 // refused and what is told are counted.
 func (b builder) log(prefix string) Rule {
 	return rule(b.ourMark(r0), []expr.Any{
-		&expr.Counter{},
-		&expr.Dynset{SrcRegKey: r0, SetName: setNoise, Operation: unix.NFT_DYNSET_OP_UPDATE,
-			Exprs: []expr.Any{&expr.Limit{Type: expr.LimitTypePkts, Rate: 20, Unit: expr.LimitTimeSecond, Burst: 40}}},
-		&expr.Counter{},
-		&expr.Log{Key: 1<<unix.NFTA_LOG_GROUP | 1<<unix.NFTA_LOG_PREFIX | 1<<unix.NFTA_LOG_SNAPLEN,
-			Group: b.Group, Snaplen: snapLen, Data: []byte(prefix)},
-	})
+		&expr.Counter{}, b.bucket(), &expr.Counter{}, b.nflog(prefix)})
+}
+
+// bucket lets so many refusals of a lease through.
+func (b builder) bucket() expr.Any {
+	return &expr.Dynset{SrcRegKey: r0, SetName: setNoise, Operation: unix.NFT_DYNSET_OP_UPDATE,
+		Exprs: []expr.Any{&expr.Limit{Type: expr.LimitTypePkts, Rate: 20, Unit: expr.LimitTimeSecond, Burst: 40}}}
+}
+
+func (b builder) nflog(prefix string) expr.Any {
+	return &expr.Log{Key: 1<<unix.NFTA_LOG_GROUP | 1<<unix.NFTA_LOG_PREFIX | 1<<unix.NFTA_LOG_SNAPLEN,
+		Group: b.Group, Snaplen: snapLen, Data: []byte(prefix)}
 }

@@ -136,3 +136,42 @@ func TestElementsShared(t *testing.T) {
 		t.Errorf("%d elements, want one rule and four ingress elements for each box", n)
 	}
 }
+
+// Every kind of expression that the table has is tried by a feature, so that a kernel that lacks one is
+// named and not only refused.
+func TestFeaturesCoverTheTable(t *testing.T) {
+	b := builder{Config{Boxes: 1, Level: 1, Answerer: 1, BoxView: 2, Group: 3, Flows: 4, Marks: DefaultMarks()}}
+	kinds := func(rules []Rule) map[string]bool {
+		out := map[string]bool{}
+		var add func(e expr.Any)
+		add = func(e expr.Any) {
+			out[fmt.Sprintf("%T", e)] = true
+			if d, ok := e.(*expr.Dynset); ok {
+				for _, in := range d.Exprs {
+					add(in)
+				}
+			}
+		}
+		for _, r := range rules {
+			for _, e := range r {
+				add(e)
+			}
+		}
+		return out
+	}
+	var tried []Rule
+	for _, f := range b.features() {
+		tried = append(tried, f.rules...)
+		if f.lacks == "" || f.loses == "" {
+			t.Errorf("%+v says nothing", f)
+		}
+	}
+	has := kinds(tried)
+	for _, c := range ruleset(b.Config, nil).Chains {
+		for kind := range kinds(c.Rules) {
+			if !has[kind] && kind != "*expr.Counter" && kind != "*expr.Payload" { // parts of nf_tables itself
+				t.Errorf("chain %s: %s is tried by no feature", c.Name, kind)
+			}
+		}
+	}
+}

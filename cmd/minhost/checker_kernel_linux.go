@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/linux/nft"
+)
+
+// kernel tries what the table needs in a throw-away namespace: a distribution's version says little.
+func (c groundChecker) kernel(ctx context.Context) api.Check {
+	check := api.Check{Name: "the kernel has what the table needs", State: api.CheckStateOK, Detail: "tried in a network namespace of its own"}
+	missing, err := nft.Missing(ctx)
+	switch {
+	case err != nil:
+		check.State, check.Detail = api.CheckStateUnknown, api.Text(err.Error())
+	case len(missing) > 0:
+		check.State, check.Detail = api.CheckStateFailed, api.Text(strings.Join(missing, "; "))
+		check.Loses, check.Next = "boxes are refused everything, or policies cannot be kept", "load or build the named parts of the kernel"
+	}
+	return check
+}
+
+// Where the kernel tells how full its connection table is.
+const (
+	trackedNow = "/proc/sys/net/netfilter/nf_conntrack_count"
+	trackedMax = "/proc/sys/net/netfilter/nf_conntrack_max"
+)
+
+// tracking warns before the kernel's table of connections is full: it drops new ones then, everybody's.
+func (groundChecker) tracking() api.Check {
+	check := api.Check{Name: "room for connections", State: api.CheckStateOK}
+	now, err := number(trackedNow)
+	limit := 0
+	if err == nil {
+		limit, err = number(trackedMax)
+	}
+	if err != nil {
+		check.State, check.Detail = api.CheckStateUnknown, api.Text(err.Error())
+		return check
+	}
+	check.Detail = fmt.Sprintf("%d of %d connections are tracked", now, limit)
+	if limit > 0 && now*5 >= limit*4 {
+		check.State, check.Loses = api.CheckStateWarning, "when the table is full the kernel drops new connections of boxes and host"
+		check.Next = "conntrack -L shows whose they are; sysctl net.netfilter.nf_conntrack_max raises the limit"
+	}
+	return check
+}
+
+func number(path string) (int, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(b)))
+}

@@ -1,0 +1,35 @@
+package egress
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gominimal/minhost/installer/api"
+)
+
+// TestVerifyKnowsTheKernel: what the table needs was tried, and verify says so, how full the table of
+// connections is, and what became of refusals.
+func TestVerifyKnowsTheKernel(t *testing.T) {
+	h := newHost(t)
+	check := func(name string) api.Check {
+		t.Helper()
+		out, err := h.dial().Verify(h.ctx())
+		h.must(err)
+		for _, c := range out.Checks {
+			if c.Name == name {
+				return c
+			}
+		}
+		t.Fatalf("no check %q in %+v", name, out.Checks)
+		return api.Check{}
+	}
+	if c := check("the kernel has what the table needs"); c.State != api.CheckStateOK {
+		t.Errorf("%+v", c)
+	}
+	if c := check("room for connections"); c.State != api.CheckStateOK || !strings.Contains(c.Detail, "are tracked") {
+		t.Errorf("%+v", c)
+	}
+	if c := check("refusals are told"); c.State != api.CheckStateOK {
+		t.Errorf("%+v", c)
+	}
+}
