@@ -137,30 +137,27 @@ func (c *client) flood(length time.Duration, window int) (replies, lost int, err
 	return replies, lost, nil
 }
 
-// single asks one query at a time and returns the median of the times to the reply.
-func (c *client) single(count int) (time.Duration, error) {
+// single asks one query at a time and returns the times to the replies, shortest first.
+func (c *client) single(count int) ([]time.Duration, error) {
 	var times []time.Duration
 	lost := 0
 	for range count {
 		began := time.Now()
 		if err := c.send(1); err != nil {
-			return 0, err
+			return nil, err
 		}
 		n, err := c.receive()
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		if n > 0 {
 			times = append(times, time.Since(began))
 		} else if lost++; lost > 20 {
-			return 0, errors.New("single queries: no reply to twenty of them")
+			return nil, errors.New("single queries: no reply to twenty of them")
 		}
 	}
-	if len(times) == 0 {
-		return 0, errors.New("single queries: no reply")
-	}
 	slices.Sort(times)
-	return times[len(times)/2], nil
+	return times, nil
 }
 
 // pin holds the calling goroutine to one core for ever.

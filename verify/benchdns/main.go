@@ -50,6 +50,9 @@ func exit(err error) {
 	os.Exit(0)
 }
 
+// boxPorts is how far the port of our box view is from that of the host's.
+const boxPorts = 1000
+
 // answererVerb is the program's other role: our own server, as a process of its own.
 const answererVerb = "answerer"
 
@@ -59,5 +62,5 @@ func answer(ctx context.Context, port, zoneFile string) error {
 		return fmt.Errorf("port %s: %w", port, err)
 	}
 	runtime.GOMAXPROCS(max(resolverd.Processors, runtime.GOMAXPROCS(0))) // as its role in minhost does
-	return resolverd.Run(ctx, resolverd.Config{Port: uint16(n), ZoneFile: zoneFile, BootID: bootID, Log: slog.New(slog.DiscardHandler)})
+	return resolverd.Run(ctx, resolverd.Config{Port: uint16(n), BoxPort: uint16(n) + boxPorts, ZoneFile: zoneFile, BootID: bootID, Log: slog.New(slog.DiscardHandler)})
 }
