@@ -156,7 +156,7 @@ func exchange(t *testing.T, namespace string, from net.Addr, to string, msg []by
 				return
 			}
 		}
-		dialer := net.Dialer{Timeout: 5 * time.Second, LocalAddr: from}
+		dialer := net.Dialer{Timeout: 20 * time.Second, LocalAddr: from}
 		conn, err := dialer.Dial(from.Network(), to)
 		if err != nil {
 			done <- result{0, err}
