@@ -132,5 +132,6 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 	}
 	go h.WatchLeaves(ctx)
 	notifyReady(env)
+	go keepWatchdog(ctx, env)
 	return h.Serve(ctx, socket)
 }

@@ -87,6 +87,7 @@ func TestUnitsPromises(t *testing.T) {
 		{HelperService, "Type", "notify"},
 		{HelperService, "ExecStart", "/usr/local/lib/minhost/minhost helper"},
 		{HelperService, "RuntimeDirectoryPreserve", "yes"},
+		{HelperService, "WatchdogSec", "30s"},
 		{HelperService, "PartOf", "minhost-tree.service"},
 		{HelperSocket, "ListenStream", "/run/minhost/helper.sock"},
 		{HelperSocket, "SocketMode", "0666"},
