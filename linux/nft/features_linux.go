@@ -95,7 +95,13 @@ func (f feature) batch() *batch {
 func apart(f func() error) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // not unlocked: the thread ends with the goroutine
+		if unix.Gettid() == unix.Getpid() {
+			// The main thread does not end: it would show its namespace as the process's for ever.
+			defer runtime.UnlockOSThread()
+			done <- apart(f)
+			return
+		}
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			done <- fmt.Errorf("a network namespace to try things in: %w", err)
 			return

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +16,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// The main thread stays this goroutine's: those of others that change their namespace end with them.
+	runtime.LockOSThread()
 	os.Exit(rig.Main(m, nil, netlab.Children{"agent": agentMain}))
 }
 

@@ -1,0 +1,101 @@
+package egress
+
+import (
+	"bufio"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gominimal/minhost/verify/netlab"
+)
+
+func TestMain(m *testing.M) {
+	// The main thread stays this goroutine's: those of others that change their namespace end with them.
+	runtime.LockOSThread()
+	os.Exit(netlab.Main(m, netlab.Children{"send": sendChild, "connect": connectChild}))
+}
+
+// sendChild sends so many datagrams for each number on its input, and prints the time that passed and
+// the processor's, in nanoseconds.
+func sendChild(args []string) int {
+	to := netip.MustParseAddrPort(args[0])
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+	if err == nil {
+		err = unix.Connect(fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())})
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return answering(func() error { _, err := unix.Write(fd, []byte("x")); return err })
+}
+
+// connectChild does the same with TCP connections that are closed at once.
+func connectChild(args []string) int {
+	to := netip.MustParseAddrPort(args[0])
+	return answering(func() error {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+		if err != nil {
+			return err
+		}
+		// A reset at the end, so that no port is left waiting.
+		unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+		err = unix.Connect(fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())})
+		unix.Close(fd)
+		if err == unix.EINTR {
+			err = nil
+		}
+		return err
+	})
+}
+
+func answering(do func() error) int {
+	fmt.Println("ready")
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		n, err := strconv.Atoi(lines.Text())
+		if err != nil {
+			return 2
+		}
+		start, cpu := time.Now(), processorTime()
+		for range n {
+			if err := do(); err != nil && err != unix.EINTR && err != unix.ENOBUFS {
+				fmt.Println(err)
+				return 1
+			}
+		}
+		fmt.Println(time.Since(start).Nanoseconds(), (processorTime() - cpu).Nanoseconds())
+	}
+	return 0
+}
+
+func processorTime() time.Duration {
+	var u unix.Rusage
+	unix.Getrusage(unix.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// sender is a process that sends when it is told.
+type sender struct {
+	name string
+	p    *netlab.Proc
+	each []float64 // wall nanoseconds for each packet, by slice
+	cpu  []float64
+}
+
+func (s *sender) slice(t testing.TB, n int) {
+	s.p.Say(strconv.Itoa(n))
+	f := strings.Fields(s.p.Line())
+	if len(f) != 2 {
+		t.Fatalf("%s: %v", s.name, f)
+	}
+	wall, _ := strconv.ParseFloat(f[0], 64)
+	cpu, _ := strconv.ParseFloat(f[1], 64)
+	s.each, s.cpu = append(s.each, wall/float64(n)), append(s.cpu, cpu/float64(n))
+}
