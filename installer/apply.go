@@ -128,7 +128,7 @@ func (e *Engine) apply(ctx context.Context, j *journal, s Step) (Result, error) 
 	case row.State == Satisfied:
 		return Result{row, Skipped}, e.settle(j, s)
 	case row.State != Absent && row.State != Drifted:
-		e.log.Warn("left", "step", s.ID(), "state", row.State.String(), "detail", row.Detail)
+		e.log.Info("left", "step", s.ID(), "state", row.State.String(), "detail", row.Detail)
 		return Result{row, Left}, nil
 	}
 	rec := e.record(j, s)

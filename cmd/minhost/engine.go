@@ -62,13 +62,18 @@ func (env *environment) withEngine(ctx context.Context, f func(*installer.Engine
 	return f(installer.New(steps, host.NewStore(disk, env.Platform.Journal), boot, env.Log), disk)
 }
 
-// planHost is the plan as this user can see it.
+// planHost is the plan as this user can see it, by the helper's eyes too.
 func planHost(ctx context.Context, env *environment) (plan installer.Plan, err error) {
+	if env.For == (account{}) {
+		if env.For, err = env.operator(""); err != nil {
+			return plan, err
+		}
+	}
 	err = env.withEngine(ctx, func(e *installer.Engine, _ *host.Disk) error {
 		plan = e.Plan(ctx)
 		return nil
 	})
-	return plan, err
+	return env.heard(ctx, plan), err
 }
 
 // locked calls f as root, with the lock of apply and undo.

@@ -18,6 +18,8 @@ type environment struct {
 	Socket string
 	// Log takes one line per change that a verb makes on the host.
 	Log *slog.Logger
+	// Level is the least that Log shows: warnings, and everything in a role of the service manager.
+	Level *slog.LevelVar
 	// EUID is the effective user id of the caller.
 	EUID int
 	// For is the account that finalize-install makes an operator; root until a flag says otherwise.
@@ -37,12 +39,15 @@ type environment struct {
 // production is the environment of the real program: the only place with defaults.
 func production() *environment {
 	p := newPlatform()
+	level := &slog.LevelVar{}
+	level.Set(slog.LevelWarn)
 	return &environment{
 		Stdin:    os.Stdin,
 		Stdout:   os.Stdout,
 		Stderr:   os.Stderr,
 		Socket:   p.Socket,
-		Log:      slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Log:      slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
+		Level:    level,
 		EUID:     os.Geteuid(),
 		Getenv:   os.Getenv,
 		Platform: p,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime"
@@ -31,7 +32,10 @@ const (
 func roles(env *environment, l linux.Layout) []*cobra.Command {
 	role := func(use, short string, run func(context.Context) error) *cobra.Command {
 		return &cobra.Command{Use: use, Short: short, Hidden: true, Args: usage(cobra.NoArgs),
-			RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context()) }}
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				env.Level.Set(slog.LevelInfo)
+				return run(cmd.Context())
+			}}
 	}
 	raw := func(use string, run func([]string) error) *cobra.Command {
 		return &cobra.Command{Use: use, Hidden: true, DisableFlagParsing: true,
