@@ -88,7 +88,7 @@ func (h *Helper) verify(ctx context.Context, _ request, _ api.VerifyIn) (api.Ver
 }
 
 func (h *Helper) checkTable(ctx context.Context) api.Check {
-	c := api.Check{Name: "table holds the leases", State: api.CheckStateOK, Next: "as root: minhost apply"}
+	c := api.Check{Name: "table", State: api.CheckStateOK, Next: "as root: minhost apply"}
 	if h.cfg.Table == nil {
 		c.State, c.Detail, c.Loses = api.CheckStateFailed, h.cfg.Unenforceable, "no box can be confined"
 		return c
