@@ -30,6 +30,12 @@ func (h *Helper) cut(b *box) (int, error) {
 	return n, errors.Join(h.enforce(ctx, b), h.record(b))
 }
 
+// renew gives a box another policy. h.mu is held.
+func (b *box) renew(p lease.Policy) {
+	b.Policy = p
+	b.Generation ^= 1
+}
+
 func (h *Helper) endFlows(ctx context.Context, b *box) (int, error) {
 	groups, err := b.leaf.IDs()
 	if err != nil {
@@ -46,7 +52,8 @@ func (h *Helper) endFlows(ctx context.Context, b *box) (int, error) {
 func (h *Helper) farewell(ctx context.Context, b *box) {
 	h.mu.Lock()
 	live := b.enforced
-	b.Policy, b.Cutting = lease.Policy{Egress: lease.Deny, Ingress: lease.FromNone}, true
+	b.renew(lease.Policy{Egress: lease.Deny, Ingress: lease.FromNone})
+	b.Cutting = true
 	h.mu.Unlock()
 	if !live {
 		return

@@ -104,7 +104,8 @@ func (h *Helper) update(ctx context.Context, c request, in api.UpdateIn) (api.Up
 // must not come back with the policy that was to be tightened.
 func (h *Helper) change(ctx context.Context, b *box, p lease.Policy) error {
 	h.mu.Lock()
-	b.Policy, b.Cutting = p, h.cfg.Table != nil // a repair that runs now refills with it
+	b.renew(p)
+	b.Cutting = h.cfg.Table != nil // a repair that runs now refills with it
 	h.mu.Unlock()
 	if err := h.record(b); err != nil {
 		return fmt.Errorf("record lease: %w", err)

@@ -34,7 +34,9 @@ type Lease struct {
 	Unenforced bool
 	// Cutting: the policy is new, and live flows that it does not admit are being ended.
 	Cutting bool
-	Since   time.Time
+	// Generation is 0 or 1, and the other one with each new policy.
+	Generation uint8
+	Since      time.Time
 }
 
 // idPattern is what NewID makes; nothing else ever becomes the name of a folder.
@@ -84,6 +86,7 @@ type record struct {
 	EndWithConnection bool      `json:"end_with_connection,omitempty"`
 	Unenforced        bool      `json:"unenforced,omitempty"`
 	Cutting           bool      `json:"cutting,omitempty"`
+	Generation        uint8     `json:"generation,omitempty"`
 	Since             time.Time `json:"since"`
 }
 
@@ -99,7 +102,7 @@ func Encode(l Lease, bootID string) ([]byte, error) {
 		Schema: schema, BootID: bootID, ID: l.ID, Number: l.Number, UID: l.UID, Name: l.Name,
 		Egress: l.Policy.Egress, Ingress: l.Policy.Ingress, IngressPorts: l.Policy.IngressPorts, IngressBoxes: l.Policy.IngressBoxes,
 		State: l.State, SecretHash: hex.EncodeToString(l.SecretHash[:]),
-		EndWithConnection: l.EndWithConnection, Unenforced: l.Unenforced, Cutting: l.Cutting, Since: l.Since,
+		EndWithConnection: l.EndWithConnection, Unenforced: l.Unenforced, Cutting: l.Cutting, Generation: l.Generation, Since: l.Since,
 	}
 	if l.Address.IsValid() {
 		r.Address = l.Address.String()
@@ -133,7 +136,7 @@ func Decode(b []byte, bootID string) (Lease, error) {
 		return Lease{}, fmt.Errorf("lease record: state %q", string(r.State))
 	}
 	l := Lease{ID: r.ID, Number: r.Number, UID: r.UID, State: r.State,
-		EndWithConnection: r.EndWithConnection, Unenforced: r.Unenforced, Cutting: r.Cutting, Since: r.Since}
+		EndWithConnection: r.EndWithConnection, Unenforced: r.Unenforced, Cutting: r.Cutting, Generation: r.Generation & 1, Since: r.Since}
 	if err := r.identity(&l); err != nil {
 		return Lease{}, fmt.Errorf("lease record: %w", err)
 	}

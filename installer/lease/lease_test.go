@@ -88,7 +88,7 @@ func TestAsk(t *testing.T) {
 // TestRecordOfBoxes: rules by box, who is let in and an unfinished cut are read back too.
 func TestRecordOfBoxes(t *testing.T) {
 	want := sample(t)
-	want.Cutting = true
+	want.Cutting, want.Generation = true, 1
 	p, err := Policy{Egress: Rules, Rules: []Rule{rule(t, "box:api", "3000", TCP), rule(t, "box:api", "", Any), rule(t, "box:db", "5432", TCP)},
 		Ingress: FromHost, IngressBoxes: []string{"Web", "a", "web"}}.Canonical()
 	if err != nil {

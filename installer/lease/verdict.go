@@ -19,6 +19,8 @@ type Verdict struct {
 	// From are the lease numbers of the boxes that the policy lets in; every box when FromEveryBox.
 	From         []uint16
 	FromEveryBox bool
+	// Generation changes with the policy: flows of an older one are judged anew.
+	Generation uint8
 	// Cutting: the policy is new, and flows of an older one are being ended.
 	Cutting bool
 }
@@ -29,7 +31,7 @@ type Names func(name string) (number uint16, address netip.Addr, ok bool)
 // Verdict returns what the table must hold for this lease with this leaf. Rules by box are those of the
 // boxes that live now.
 func (l Lease) Verdict(leaf uint64, names Names) Verdict {
-	v := Verdict{Leaf: leaf, Number: l.Number, Address: l.Address, Policy: l.Policy, Cutting: l.Cutting}
+	v := Verdict{Leaf: leaf, Number: l.Number, Address: l.Address, Policy: l.Policy, Cutting: l.Cutting, Generation: l.Generation}
 	v.Policy.Rules = nil
 	for _, r := range l.Policy.Rules {
 		if r.Box != "" {

@@ -101,6 +101,9 @@ func (c *Cutter) pass(ctx context.Context, box Box, entries func(context.Context
 	for _, t := range e.mark {
 		errs = append(errs, c.markEnded(ctx, t))
 	}
+	for _, t := range e.renew {
+		errs = append(errs, c.renew(ctx, t))
+	}
 	for _, t := range e.forget {
 		errs = append(errs, c.forget(ctx, t))
 	}

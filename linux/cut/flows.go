@@ -49,6 +49,7 @@ type ends struct {
 	sockets []Socket
 	mark    []Tracked // TCP
 	forget  []Tracked // the rest
+	renew   []Tracked // flows of an older policy that this one admits
 }
 
 type pair struct {
@@ -94,12 +95,15 @@ func judge(box Box, marks nft.Marks, sockets []Socket, tracked []Tracked) ends {
 		}
 	}
 	for _, t := range tracked {
-		if t.Mark&marks.Ended() != 0 || box.Verdict.Admits(v.flow(t), box.Place) {
-			continue
-		}
-		if t.Protocol == protoTCP {
+		switch {
+		case t.Mark&marks.Ended() != 0:
+		case box.Verdict.Admits(v.flow(t), box.Place):
+			if v.started(t) && (t.Mark^marks.Started(box.Verdict.Number, box.Verdict.Generation))&marks.Generation() != 0 {
+				e.renew = append(e.renew, t)
+			}
+		case t.Protocol == protoTCP:
 			e.mark = append(e.mark, t)
-		} else {
+		default:
 			e.forget = append(e.forget, t)
 		}
 	}
@@ -186,7 +190,7 @@ func (v view) admitted(t Tracked) bool {
 }
 
 func (v view) started(t Tracked) bool {
-	return t.Mark&(v.marks.Lease|v.marks.Host|flowMask) == v.marks.Started(v.box.Verdict.Number)
+	return t.Mark&(v.marks.Lease|v.marks.Host|flowMask) == v.marks.Started(v.box.Verdict.Number, 0)
 }
 
 func protocol(p uint8) lease.Protocol {

@@ -42,7 +42,7 @@ func boxOf(p lease.Policy) Box {
 // What each kind of socket is judged as: mine or not, begun by the box or not, and by whom.
 func TestJudge(t *testing.T) {
 	m := nft.DefaultMarks()
-	started, admitted := m.Started(number), m.Admitted(number)
+	started, admitted := m.Started(number, 0), m.Admitted(number)
 	deny := lease.Policy{Egress: lease.Deny, Ingress: lease.FromHost}
 	none := lease.Policy{Egress: lease.Deny, Ingress: lease.FromNone}
 	for _, c := range []struct {

@@ -207,6 +207,13 @@ func (c *Cutter) markEnded(ctx context.Context, t Tracked) error {
 		netlink.Attribute{Type: ctaMarkMask, Data: be32(c.marks.Ended())})
 }
 
+// renew gives a flow the other generation: the policy of now admits it.
+func (c *Cutter) renew(ctx context.Context, t Tracked) error {
+	bit := c.marks.Generation()
+	return c.change(ctx, ctNew, t, "renew", netlink.Attribute{Type: ctaMark, Data: be32(^t.Mark & bit)},
+		netlink.Attribute{Type: ctaMarkMask, Data: be32(bit)})
+}
+
 func (c *Cutter) forget(ctx context.Context, t Tracked) error {
 	return c.change(ctx, ctDelete, t, "remove")
 }

@@ -37,7 +37,7 @@ func policyID(value string) (id uint32, ok bool) {
 // leafElements are those of one box, whatever its rules.
 func leafElements(m Marks, v lease.Verdict, policy uint32) []setElement {
 	leaf, n := fCgroup(v.Leaf), uint32(v.Number)
-	in, started := m.Admitted(v.Number), m.Started(v.Number)
+	in, started := m.Admitted(v.Number), m.Started(v.Number, v.Generation)
 	sent, sentHost := m.Lease|n, m.Lease|m.Host|n
 	out := []setElement{
 		{setPolicy, Element{Key: leaf, Data: policyValue(policy)}},
@@ -50,6 +50,8 @@ func leafElements(m Marks, v lease.Verdict, policy uint32) []setElement {
 		{setSelfMark, Element{Key: leaf + fMark(sentHost)}},
 		{setOwn, Element{Key: leaf + fMark(in)}},
 		{setOwn, Element{Key: leaf + fMark(started)}},
+		{setOwn, Element{Key: leaf + fMark(m.Started(v.Number, v.Generation+1))}},
+		{setJudged, Element{Key: leaf + fMark(started)}},
 	}
 	if a := v.Address.Unmap(); a.Is4() {
 		out = append(out,

@@ -47,14 +47,24 @@ func (m Marks) orDefault() (Marks, error) {
 func (m Marks) ours() uint32 { return m.Lease | m.Host | 0xffff }
 
 // flow is the part of a conntrack mark that tells a live flow of a lease.
-func (m Marks) flow() uint32 { return m.ours() | m.Belt }
+func (m Marks) flow() uint32 { return m.ours() | m.Belt | m.Ingress }
 
 // Admitted is the conntrack mark of flows that were admitted to a box.
 func (m Marks) Admitted(number uint16) uint32 { return m.Lease | uint32(number) }
 
-// Started is the conntrack mark of flows that a box started. It shares a bit with Admitted, so that
-// one scan of the conntrack table finds both.
-func (m Marks) Started(number uint16) uint32 { return m.Lease | m.Host | uint32(number) }
+// Started is the conntrack mark of flows that a box started under a policy of this generation. It shares
+// a bit with Admitted, so that one scan of the conntrack table finds both.
+func (m Marks) Started(number uint16, generation uint8) uint32 {
+	mark := m.Lease | m.Host | uint32(number)
+	if generation&1 != 0 {
+		mark |= m.Generation()
+	}
+	return mark
+}
+
+// Generation is the bit of a conntrack mark that tells the policies before and behind an update apart.
+// (It is the bit of admitted packets in packets' marks.)
+func (m Marks) Generation() uint32 { return m.Ingress }
 
 // Ended is what a conntrack mark has besides once a new policy ended the flow: whoever still has a
 // socket for it is answered with a reset. (The belt's bit is of packets' marks otherwise.)

@@ -212,6 +212,15 @@ func onLo(key expr.MetaKey) []expr.Any {
 	return []expr.Any{meta(key, rTmp), eq(rTmp, u32(1))} // lo is link 1 in every network namespace
 }
 
+func notLo() []expr.Any {
+	return []expr.Any{meta(expr.MetaKeyOIF, rTmp), neq(rTmp, u32(1))}
+}
+
+// noNAT matches flows whose destination no table changed (IPS_DST_NAT).
+func noNAT() []expr.Any {
+	return []expr.Any{ct(expr.CtKeySTATUS, rTmp), mask(rTmp, 1<<5), eq(rTmp, u32(0))}
+}
+
 func daddrIs(kind uint32) []expr.Any {
 	return []expr.Any{&expr.Fib{Register: rTmp, FlagDADDR: true, ResultADDRTYPE: true}, eq(rTmp, u32(kind))}
 }

@@ -112,7 +112,7 @@ func renderLookup(e *expr.Lookup) string {
 }
 
 func renderCt(e *expr.Ct) string {
-	name := map[expr.CtKey]string{expr.CtKeySTATE: "state", expr.CtKeyDIRECTION: "direction", expr.CtKeyMARK: "mark",
+	name := map[expr.CtKey]string{expr.CtKeySTATE: "state", expr.CtKeyDIRECTION: "direction", expr.CtKeyMARK: "mark", expr.CtKeySTATUS: "status",
 		expr.CtKeyPROTODST: "proto-dst", unix.NFT_CT_DST_IP: "ip daddr", unix.NFT_CT_DST_IP6: "ip6 daddr"}[e.Key]
 	if name == "" {
 		name = fmt.Sprintf("key %d", e.Key)

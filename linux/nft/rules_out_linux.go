@@ -43,8 +43,15 @@ func (b builder) out() []Rule {
 
 // boxOut refuses unknown leaves and processes directly in boxes, on loopback too. Lookup and verdict
 // are one rule: a miss must not fall through to a rule that approves.
+//
+// A flow to another host that was approved under the policy of now is not judged again: that costs as much
+// as all the rest of sending a packet. A new policy has another generation, so older flows are judged
+// packet by packet until linux/cut has ended them or found that the new policy admits them. Only where no
+// NAT changed the destination: one that leads to this host is judged at the receiver each time.
 func (b builder) boxOut() []Rule {
 	return []Rule{
+		rule(ipv6(), routingHeader(), goTo("refuse")),
+		rule([]expr.Any{b.leaf(r0)}, b.ctMark(r0+2), []expr.Any{lookup(setJudged, r0)}, ctDirection(dirOriginal), notLo(), noNAT(), goTo("approve_reply")),
 		rule(b.known(), goTo("box_known")),
 		rule(goTo("refuse")),
 	}
@@ -56,7 +63,6 @@ func (b builder) boxKnown() []Rule {
 		// A reply counts only when the input hook admitted the flow to this very box: "reply
 		// direction" alone belongs to whoever owns the port now.
 		rule(ctDirection(dirReply), []expr.Any{b.leaf(r0)}, b.ctMark(r0+2), []expr.Any{lookup(setSelf, r0)}, goTo("approve_reply")),
-		rule(ipv6(), routingHeader(), goTo("refuse")),
 		rule(b.tooMany(), goTo("refuse")),
 		// Denied by where it was sent and by where other tables' NAT sends it now.
 		rule(ipv4(), b.policy(), []expr.Any{daddr4(rPolicy + 1), lookup(setDeny4, rPolicy)}, goTo("refuse")),

@@ -121,6 +121,7 @@ const (
 	setCtLease   = "ctlease"   // leaf : conntrack mark of flows admitted to it
 	setCtOut     = "ctout"     // leaf : conntrack mark of flows it started
 	setSelf      = "self"      // leaf . conntrack mark of flows admitted to it
+	setJudged    = "judged"    // leaf . conntrack mark of flows that it started under the policy of now
 	setSelfMark  = "selfmark"  // leaf . packet marks of what it sends to local addresses
 	setOwn       = "own"       // leaf . conntrack marks of all its flows
 	setSelfAddr  = "selfaddr"  // packet mark . own address . own address
@@ -153,6 +154,7 @@ func emptySets() []Set {
 		{Name: setCtLease, Key: []kind{kCgroup}, Data: mark},
 		{Name: setCtOut, Key: []kind{kCgroup}, Data: mark},
 		{Name: setSelf, Key: []kind{kCgroup, kMark}},
+		{Name: setJudged, Key: []kind{kCgroup, kMark}},
 		{Name: setSelfMark, Key: []kind{kCgroup, kMark}},
 		{Name: setOwn, Key: []kind{kCgroup, kMark}},
 		{Name: setSelfAddr, Key: []kind{kMark, kAddr4, kAddr4}},

@@ -10,7 +10,7 @@ func TestWithBelt(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"deny": TestDeny, "rules": TestRules, "self": TestSelf, "ping": TestPing, "lookups": TestLookups,
 		"ingress": TestIngress, "both": TestBothDeclared, "lost": TestLostEntry, "wait": TestTimeWait,
-		"nat": TestForeignNAT, "untracked": TestUntracked, "marked": TestForeignMark, "cut": TestCut, "let in": TestLetIn,
+		"nat": TestForeignNAT, "untracked": TestUntracked, "marked": TestForeignMark, "cut": TestCut, "let in": TestLetIn, "generation": TestGeneration,
 	} {
 		t.Run(name, test)
 	}

@@ -55,6 +55,7 @@ func (l *lab) tighten(c *cut.Cutter, b *box, p lease.Policy) (ended int) {
 	p, err := p.Canonical()
 	l.must(err)
 	b.Policy, b.Cutting = p, true
+	b.Generation ^= 1
 	l.must(l.table.Put(l.ctx(), b.Verdict))
 	groups, err := b.IDs()
 	l.must(err)

@@ -66,7 +66,7 @@ func BenchmarkEgressUpdate(b *testing.B) {
 	var took []float64
 	for i := range 200 {
 		v := box.verdict
-		v.Policy, v.Cutting = list(10+i%2), true
+		v.Policy, v.Cutting, v.Generation = list(10+i%2), true, uint8(i%2)
 		start := time.Now()
 		l.must(l.table.Put(context.Background(), v))
 		_, err := c.Cut(context.Background(), v, []uint64{v.Leaf}, lease.Place{}, func(uint64) uint16 { return 0 })
