@@ -39,11 +39,8 @@ func (h *Helper) attach(ctx context.Context, c request, in api.AttachIn) (api.At
 		h.log.Info("attach failed", "lease", b.ID, "box", b.Name, "cause", err)
 		return api.AttachOut{}, err
 	}
-	if err := h.record(b); err != nil {
-		// The record from before the move says attaching, which replay reads by the kernel: nothing
-		// is lost, so the box goes on.
-		h.log.Error("record", "lease", b.ID, "cause", err)
-	}
+	// The record was made before the move and says attaching: what that came to, replay reads from the
+	// kernel. A second one would only cost time.
 	h.log.Info("attached", "lease", b.ID, "box", b.Name, "address", text(b.Address), "leaf", b.leaf.Path())
 	h.relinkSoon(b)
 	h.tell(b, api.EventKindAttached, "attached")
