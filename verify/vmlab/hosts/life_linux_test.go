@@ -35,6 +35,7 @@ func TestLifeWithoutResolved(t *testing.T) {
 func life(t *testing.T, h *host, resolved bool) {
 	h.boot()
 	before := h.Snapshot()
+	well := h.watchNames()
 	h.lap("booted")
 	h.install()
 	h.lap("installed")
@@ -46,6 +47,7 @@ func life(t *testing.T, h *host, resolved bool) {
 		t.Errorf("applied twice: %v", again)
 	}
 
+	well()
 	h.Reboot()
 	h.lap("rebooted")
 	if took := h.unitTook("minhost-tree.service"); took > 2*time.Second {
@@ -57,11 +59,20 @@ func life(t *testing.T, h *host, resolved bool) {
 	h.use(resolved)
 
 	h.lap("used")
+	well = h.watchNames()
 	h.upgrade()
 	h.lap("upgraded")
 	h.use(resolved)
+	if s := h.strangers(); s != "" {
+		t.Errorf("the answerer was asked for names outside the zone: %s", s)
+	}
+	h.Must("dig", "@127.0.0.1", "-p", "15353", "www.example.com")
+	if h.strangers() == "" {
+		t.Error("the answerer does not tell of a name outside the zone: the check above cannot fail")
+	}
 
 	h.Must(installed, "finalize-install", "--undo", "--yes")
+	well()
 	h.lap("undone")
 	h.Same(before)
 	if !h.outerNameResolves() {

@@ -1,0 +1,115 @@
+package resolved
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gominimal/minhost/installer"
+)
+
+// Apply makes the link if it has to, configures it, and reads back and looks up until it works.
+// When it does not, the link goes again: half a configuration is worse than none.
+func (s *NamesStep) Apply(ctx context.Context, rec *installer.Record) error {
+	if err := rec.Keep(struct{}{}); err != nil {
+		return err
+	}
+	link, there, err := s.Links.Find(ctx, s.Params.Link)
+	if err != nil {
+		return err
+	}
+	if there && !link.Ours {
+		return fmt.Errorf("make link %s: one exists that minhost did not make; look: ip -d link show %s", s.Params.Link, s.Params.Link)
+	}
+	// Again, and not only in the probe: at boot servers come and go.
+	if harm, err := s.wouldHarm(ctx, link.Index); err != nil || harm != "" {
+		if err == nil {
+			err = errors.New(harm)
+		}
+		return fmt.Errorf("make link %s: %w", s.Params.Link, err)
+	}
+	if there && !link.has(s.Params.Address) {
+		if err := s.delete(ctx); err != nil {
+			return err
+		}
+		there = false
+	}
+	if !there {
+		if err := s.Gate.Pass("make link " + s.Params.Link); err != nil {
+			return err
+		}
+		if link, err = s.Links.Create(ctx, s.Params.Link, s.Params.Address); err != nil {
+			return err
+		}
+	}
+	if err := s.settle(ctx, link); err != nil {
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWait)
+		defer cancel()
+		return errors.Join(fmt.Errorf("configure link %s: %w", s.Params.Link, err), s.Links.Delete(undo, s.Params.Link))
+	}
+	if s.Keeper != nil {
+		return s.Keeper.Start(ctx)
+	}
+	return nil
+}
+
+// settle configures the link, again while resolved has not heard of it, until nothing differs and
+// the control name resolves.
+func (s *NamesStep) settle(ctx context.Context, link Link) error {
+	ctx, cancel := context.WithTimeout(ctx, settleWait)
+	defer cancel()
+	if err := s.Gate.Pass("configure link " + s.Params.Link); err != nil {
+		return err
+	}
+	set := false
+	for {
+		err := error(nil)
+		if !set {
+			err = s.Bus.Set(ctx, link.Index, s.Params.wanted())
+			set = err == nil
+		}
+		if err != nil && !errors.Is(err, ErrNoLink) {
+			return err
+		}
+		if set {
+			if err = s.works(ctx, link); err == nil {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not within %s: %w", settleWait, err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (s *NamesStep) works(ctx context.Context, link Link) error {
+	d, err := s.compare(ctx, link)
+	if err != nil {
+		return err
+	}
+	if len(d) > 0 {
+		return errors.New(strings.Join(d, "; "))
+	}
+	return s.lookup(ctx)
+}
+
+func (s *NamesStep) delete(ctx context.Context) error {
+	if err := s.Gate.Pass("remove link " + s.Params.Link); err != nil {
+		return err
+	}
+	return s.Links.Delete(ctx, s.Params.Link)
+}
+
+// Undo removes the link; with it everything that resolved knew about it goes. The keeper first: it
+// would make the link again.
+func (s *NamesStep) Undo(ctx context.Context, _ installer.Record) error {
+	var err error
+	if s.Keeper != nil {
+		err = s.Keeper.Stop(ctx)
+	}
+	return errors.Join(err, s.delete(ctx))
+}
