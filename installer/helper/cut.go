@@ -48,8 +48,12 @@ func (h *Helper) endFlows(ctx context.Context, b *box) (int, error) {
 }
 
 // farewell ends all flows of a box that ends, while the table still lets their ends be told. A failure
-// costs the peers that: the box reaches nothing either way.
+// costs the peers that: the box reaches nothing either way. Most boxes that end have no flow left, which
+// one question tells; listing the host's sockets takes ten times as long.
 func (h *Helper) farewell(ctx context.Context, b *box) {
+	if some, err := h.cfg.Flows.Tracked(ctx, b.Number); err == nil && !some {
+		return
+	}
 	h.mu.Lock()
 	live := b.enforced
 	b.renew(lease.Policy{Egress: lease.Deny, Ingress: lease.FromNone})
