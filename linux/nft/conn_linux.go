@@ -131,6 +131,12 @@ func (c *conn) send(ctx context.Context, b *batch) error {
 		c.close()
 		return cause(err)
 	}
+	// The kernel works inside of the call that sends, and nothing ends it: the first batch after a boot
+	// loads a dozen modules there (13 s on an emulated processor). The answer waits by now, however late.
+	if err := c.nl.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		c.close()
+		return cause(err)
+	}
 	if _, err := c.nl.Receive(); err != nil {
 		c.close()
 		return cause(err)

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// switchRoot makes the first disk the file system and becomes its init. It returns only on failure.
+func switchRoot() error {
+	modules, err := filepath.Glob("/m/*.ko")
+	if err != nil {
+		return err
+	}
+	for _, m := range modules {
+		if err := loadModule(m); err != nil && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("load %s: %w", m, err)
+		}
+	}
+	if err := unix.Mount("devtmpfs", "/dev", "devtmpfs", 0, ""); err != nil {
+		return fmt.Errorf("mount /dev: %w", err)
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		err := unix.Mount("/dev/vda", "/root", "ext4", unix.MS_NOATIME, "")
+		if err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("mount /dev/vda: %w", err)
+		}
+	}
+	for _, step := range []func() error{
+		func() error { return unix.Mount("/dev", "/root/dev", "", unix.MS_MOVE, "") },
+		func() error { return os.Chdir("/root") },
+		func() error { return unix.Mount(".", "/", "", unix.MS_MOVE, "") },
+		func() error { return unix.Chroot(".") },
+		func() error { return os.Chdir("/") },
+	} {
+		if err := step(); err != nil {
+			return fmt.Errorf("switch root: %w", err)
+		}
+	}
+	console, err := os.OpenFile("/dev/console", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	for fd := range 3 {
+		if err := unix.Dup3(int(console.Fd()), fd, 0); err != nil && !errors.Is(err, unix.EINVAL) {
+			return err
+		}
+	}
+	return unix.Exec("/sbin/init", []string{"/sbin/init"}, os.Environ())
+}
+
+func loadModule(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return unix.FinitModule(int(f.Fd()), "", 0)
+}

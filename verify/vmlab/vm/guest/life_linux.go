@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// first installs and tries; it returns what is to become of the machine.
+func first() string {
+	before, err := snapshot()
+	if err == nil {
+		err = os.WriteFile(beforeAll, []byte(strings.Join(before, "\n")), 0o600)
+	}
+	check("snapshot", err)
+	r := run("", share+"/minhost", "finalize-install", "--yes", "--operator", runner)
+	note("finalize-install took %v", r.took)
+	if !check("finalize-install", r.good()) {
+		note("%s", run("", share+"/minhost", "verify").out)
+		journal()
+		return "poweroff"
+	}
+	verify()
+	use()
+	flush()
+	return "reboot"
+}
+
+// second finds everything right without anybody's help, and removes it.
+func second() {
+	verify()
+	use()
+	r := run("", installed, "finalize-install", "--undo", "--yes")
+	note("undo took %v", r.took)
+	check("undo", r.good())
+	check("undo leaves nothing", same())
+	check("names of the outside world after undo", outerName())
+	note("%s", run("", "/bin/sh", "-c", "dmesg --level emerg,alert,crit,err,warn | tail -20").out)
+}
+
+func verify() {
+	// What hears of the network last may still be at work after a boot.
+	err := eventually(30*time.Second, "verify", func() error { return run("", installed, "verify").good() })
+	if !check("verify as root", err) {
+		journal()
+	}
+	note("%s", run("", installed, "verify").out)
+	check("verify as an operator", run(runner, installed, "verify").good())
+}
+
+func journal() {
+	note("%s", run("", "journalctl", "--no-pager", "-b", "-o", "short-monotonic", "-n", "60", "-u", "minhost*").out)
+}
+
+// snapshot is what an installation may have changed, a line each (verify/vmlab/snapshot.sh).
+func snapshot() ([]string, error) {
+	r := run("", "/bin/sh", share+"/snapshot.sh")
+	return strings.Split(strings.TrimSuffix(r.out, "\n"), "\n"), r.good()
+}
+
+func same() error {
+	b, err := os.ReadFile(beforeAll)
+	if err != nil {
+		return err
+	}
+	now, err := snapshot()
+	if err != nil {
+		return err
+	}
+	before := strings.Split(string(b), "\n")
+	var diff []string
+	for _, l := range before {
+		if !slices.Contains(now, l) {
+			diff = append(diff, "- "+l)
+		}
+	}
+	for _, l := range now {
+		if !slices.Contains(before, l) {
+			diff = append(diff, "+ "+l)
+		}
+	}
+	if len(diff) > 0 {
+		return fmt.Errorf("%s", strings.Join(diff, "\n"))
+	}
+	return nil
+}
