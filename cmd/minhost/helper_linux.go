@@ -103,6 +103,7 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 		Grace: 500 * time.Millisecond, AdoptWithin: 10 * time.Second, RetryAfter: time.Second, LookAfter: 500 * time.Millisecond, Now: time.Now, Log: log,
 	}
 	var h *helper.Helper
+	var flows *cut.Cutter
 	reader, table, err := openTable(ground, func(r nft.Refused) {
 		h.Refused(helper.Refused{Number: r.Number, Protocol: r.Protocol, To: r.To, Inbound: r.Inbound})
 	})
@@ -113,8 +114,7 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 	default:
 		defer table.Close()
 		defer reader.Close()
-		flows, err := cut.New(nft.Marks{}, log)
-		if err != nil {
+		if flows, err = cut.New(nft.Marks{}, log); err != nil {
 			return fmt.Errorf("helper: %w", err)
 		}
 		defer flows.Close()
@@ -128,7 +128,7 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 	if reader != nil {
 		go reader.Run(ctx)
 		go h.WatchTable(ctx)
-		go hearAnswerer(ctx, l.Reports, h, log)
+		go hearAnswerer(ctx, l.Reports, h, flows, log)
 	}
 	go h.WatchLeaves(ctx)
 	notifyReady(env)

@@ -66,11 +66,16 @@ func (c *Cutter) lookups(ctx context.Context, box Box, sockets []Socket) ([]Trac
 
 // lookup asks for the entry that has a socket's ends in either direction.
 func (c *Cutter) lookup(ctx context.Context, s Socket) (Tracked, bool, error) {
+	return c.ask(ctx, s, ctaOriginal)
+}
+
+// ask asks for the entry whose tuple of this kind has a socket's ends.
+func (c *Cutter) ask(ctx context.Context, s Socket, kind uint16) (Tracked, bool, error) {
 	tuple, family, err := tupleOf(s)
 	if err != nil {
 		return Tracked{}, false, err
 	}
-	m, err := trackMessage(ctGet, netlink.Acknowledge, family, netlink.Attribute{Type: ctaOriginal | unix.NLA_F_NESTED, Data: tuple})
+	m, err := trackMessage(ctGet, netlink.Acknowledge, family, netlink.Attribute{Type: kind | unix.NLA_F_NESTED, Data: tuple})
 	if err != nil {
 		return Tracked{}, false, err
 	}
@@ -83,6 +88,22 @@ func (c *Cutter) lookup(ctx context.Context, s Socket) (Tracked, bool, error) {
 	}
 	t, err := parseTracked(answers[0].Data)
 	return t, err == nil, err
+}
+
+// Asker tells the lease number of the box that sent something from one address to a service of this
+// host at another, by the mark of its flow; 0 when no box did. The service's address is the one it
+// has: a flow that was redirected to it is found all the same.
+func (c *Cutter) Asker(ctx context.Context, protocol uint8, from, service netip.AddrPort) (uint16, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t, ok, err := c.ask(ctx, Socket{Protocol: protocol, Local: service, Remote: from}, ctaReply)
+	if err != nil || !ok {
+		return 0, err
+	}
+	if started := c.marks.Lease | c.marks.Host; t.Mark&started != started {
+		return 0, nil
+	}
+	return uint16(t.Mark), nil
 }
 
 func tupleOf(s Socket) (tuple []byte, family uint8, err error) {

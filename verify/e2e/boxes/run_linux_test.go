@@ -149,6 +149,8 @@ func TestRunRefusals(t *testing.T) {
 		{"echo x > /dev/udp/127.0.0.1/8098", "minhost: the command could not reach 127.0.0.1:8098/udp: the egress rules of box web do not allow it", []string{"--egress", "deny"}},
 		{"ping -c1 -W1 127.0.0.1; true", "minhost: the command could not reach 127.0.0.1/icmp: the egress rules of box web do not allow it", []string{"--egress", "deny"}},
 		{"dig +tries=1 @127.0.0.53 example.com", "minhost: the command could not look up example.com: box web may look up names of min.internal only", []string{"--egress", "deny"}},
+		// Over TCP the answerer cannot tell the box: the helper finds it by the flow.
+		{"dig +tcp +tries=1 @127.0.0.53 example.net", "minhost: the command could not look up example.net: box web may look up names of min.internal only", []string{"--egress", "deny"}},
 		{"curl -sS http://" + api.plan.Address + ":3600/; true", "minhost: box web may not reach box api: api's ingress", []string{"--egress", "deny"}},
 		{"curl -sS http://" + api.plan.Address + ":3600/; true", "minhost: box web may not reach box api: api's ingress", []string{"--egress", "open"}},
 	} {
