@@ -13,6 +13,12 @@ import (
 func TestZoneIsWhole(t *testing.T) {
 	r := start(t, nil)
 	zones := []*Zone{textZone(t, "zone serial 1", "web 127.0.64.1"), textZone(t, "zone serial 2", "api 127.0.64.2")}
+	// The server publishes the zone of the missing file once, when it starts.
+	for end := time.Now().Add(patience); r.zone.Load() == nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("no zone at all")
+		}
+	}
 	r.zone.Store(zones[0])
 	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(r.host.addr))
 	if err != nil {

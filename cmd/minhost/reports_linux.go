@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gominimal/minhost/installer/api"
 	"github.com/gominimal/minhost/installer/helper"
 	"github.com/gominimal/minhost/linux/cut"
 	"github.com/gominimal/minhost/resolverd"
@@ -28,7 +29,8 @@ func hearAnswerer(ctx context.Context, path string, h *helper.Helper, flows *cut
 			}
 			h.RefusedName(x.Lease, x.Network, x.From.Addr(), x.Name)
 		},
-		Bad: func(p answers.Peer, err error) { log.Debug("report", "uid", p.UID, "pid", p.PID, "cause", err) },
+		Counters: func(c answers.Counters) { h.Answered(counted(c)) },
+		Bad:      func(p answers.Peer, err error) { log.Debug("report", "uid", p.UID, "pid", p.PID, "cause", err) },
 	})
 	if err != nil {
 		log.Error("refused lookups are told no more", "cause", err)
@@ -51,4 +53,13 @@ func asker(ctx context.Context, flows *cut.Cutter, x answers.Refused, log *slog.
 		log.Debug("whose lookup", "cause", err)
 	}
 	return number
+}
+
+// counted is every kind, those with nothing too: who reads a gauge wants to see the zero.
+func counted(c answers.Counters) []api.Counter {
+	var out []api.Counter
+	for kind, n := range c {
+		out = append(out, api.Counter{Kind: answers.Kind(kind).String(), Count: int(n)})
+	}
+	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -52,6 +53,7 @@ func writeStatus(env *environment, s api.StatusOut) error {
 		{"leases", strconv.Itoa(s.Leases)},
 		{"since start", fmt.Sprintf("%d plans, %d attaches, %d abandons, %d teardowns",
 			s.Plans, s.Attaches, s.Abandons, s.Teardowns)},
+		{"answers", answersText(s.Answers)},
 		{"refused", fmt.Sprintf("%d packets since the table was filled, %d told, %d times too fast to be read",
 			s.Refused, s.RefusalsTold, s.RefusalsLost)},
 	} {
@@ -60,4 +62,18 @@ func writeStatus(env *environment, s api.StatusOut) error {
 		}
 	}
 	return nil
+}
+
+// answersText are the kinds of answers that were given, most important first.
+func answersText(all []api.Counter) string {
+	var some []string
+	for _, c := range all {
+		if c.Count > 0 {
+			some = append(some, fmt.Sprintf("%d %s", c.Count, c.Kind))
+		}
+	}
+	if len(some) == 0 {
+		return "none told yet"
+	}
+	return strings.Join(some, ", ")
 }

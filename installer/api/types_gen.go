@@ -239,6 +239,13 @@ const (
 	JoinKindOther JoinKind = "other"
 )
 
+// Counter: How many of one kind. Kinds of answers: address, nodata, nxdomain, outside (a name
+// outside the zone, to a box), refused, malformed, opcode, truncated, silent, untold.
+type Counter struct {
+	Kind  string `json:"kind"`
+	Count int    `json:"count"`
+}
+
 // Methods lists the methods of the interface, in its order.
 func Methods() []string {
 	return []string{
@@ -434,7 +441,7 @@ func (v TeardownOut) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(v))
 }
 
-// ListIn holds the parameters of List: Leases, oldest first. limit 0 or absent: all.
+// ListIn holds the parameters of List: Leases, oldest first.
 type ListIn struct {
 }
 
@@ -473,6 +480,7 @@ type StatusOut struct {
 	Refused          int         `json:"refused,omitempty"`
 	RefusalsTold     int         `json:"refusals_told,omitempty"`
 	RefusalsLost     int         `json:"refusals_lost,omitempty"`
+	Answers          []Counter   `json:"answers,omitempty"`
 }
 
 // VerifyIn holds the parameters of Verify: Checks that only root can make: tree, table, belt,

@@ -84,6 +84,7 @@ type Helper struct {
 	gone     map[string]ended
 	lastNum  uint16
 	counts   counts
+	answers  []api.Counter // of the answerer, as it last told them
 }
 
 // counts of DESIGN.md section 8: at rest, plans = attaches + abandons and attaches = teardowns.

@@ -51,7 +51,7 @@ func (h *Helper) status(ctx context.Context, _ request, _ api.StatusIn) (api.Sta
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return api.StatusOut{
-		Refused: int(refused), RefusalsTold: int(told), RefusalsLost: int(lost),
+		Refused: int(refused), RefusalsTold: int(told), RefusalsLost: int(lost), Answers: h.answers,
 		Version: h.cfg.Version, PID: os.Getpid(), Since: stamp(h.started), BootID: h.cfg.BootID,
 		Enforcement: h.enforcement(), EnforcementCause: h.cfg.Unenforceable, ServiceManager: h.cfg.ServiceManager,
 		Leases: len(h.boxes), Plans: h.counts.plans, Attaches: h.counts.attaches,
@@ -115,4 +115,11 @@ func (h *Helper) holder(address string) *box {
 		}
 	}
 	return nil
+}
+
+// Answered keeps the counters of the answerer, as it last told them.
+func (h *Helper) Answered(counters []api.Counter) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.answers = counters
 }

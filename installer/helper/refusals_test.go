@@ -71,6 +71,10 @@ func TestRefusalCounts(t *testing.T) {
 	if err := w.call("Status", nil, &s); err != nil || s.Refused != 5 || s.RefusalsTold != 3 || s.RefusalsLost != 2 {
 		t.Errorf("status: %+v, %v", s, err)
 	}
+	r.h.Answered([]api.Counter{{Kind: "address", Count: 7}})
+	if err := w.call("Status", nil, &s); err != nil || len(s.Answers) != 1 || s.Answers[0].Count != 7 {
+		t.Errorf("answers: %+v, %v", s.Answers, err)
+	}
 	var v api.VerifyOut
 	if err := w.call("Verify", nil, &v); err != nil {
 		t.Fatal(err)
