@@ -36,7 +36,7 @@ func (b builder) fromBox() []Rule {
 		rule(fullSocket(), goTo("refuse_in")),
 		// A TIME_WAIT socket with the box's own address at both ends: its own earlier connection.
 		rule([]expr.Any{&expr.Socket{Key: expr.SocketKeyTransparent, Register: rTmp}, eq(rTmp, []byte{0})}, ipv4(),
-			b.ourMark(r0), []expr.Any{saddr4(r0 + 1), daddr4(r0 + 2), lookup(setSelfAddr, r0)}, goTo("ok_in")),
+			b.ourMark(r0), []expr.Any{saddr4(r0 + 1), daddr4(r0 + 2), lookup(setSelfAddr, r0)}, goTo("note_own")),
 		// No socket of a process: an echo request, a closed port, somebody's TIME_WAIT.
 		rule(markHas(b.Marks.Host), accept()),
 		rule(goTo("refuse_in")),
@@ -61,6 +61,9 @@ func (b builder) toBox() []Rule {
 		rule(b.ended(), goTo("refuse_to")),
 		rule(ctState(expr.CtStateBitRELATED), proto(protoICMP), goTo("ok_in")),
 		rule(ctState(expr.CtStateBitRELATED), proto(protoICMPv6), goTo("ok_in")),
+		// A reply over lo to what nobody admitted. Resets refuse, they may pass.
+		rule(b.unasked(), notProto(protoTCP), goTo("refuse_to")),
+		rule(b.unasked(), tcpFlags(tcpRST, tcpRST, false), goTo("refuse_to")),
 		rule(tcpFlags(tcpSYN|tcpRST|tcpACK, tcpSYN, false), goTo("ok_in")),
 		rule([]expr.Any{b.leaf(r0), lookup(setInNone, r0)}, goTo("refuse_to")),
 		rule(b.declared(), goTo("note")),
@@ -77,6 +80,22 @@ func (b builder) toBox() []Rule {
 func (b builder) note() []Rule {
 	return []Rule{
 		rule(ctDirection(dirOriginal), b.setCtMark(setCtLease)),
+		rule(goTo("ok_in")),
+	}
+}
+
+// unasked matches replies over lo of flows that have no mark: a box's that was admitted has one.
+func (b builder) unasked() []expr.Any {
+	parts := append(onLo(expr.MetaKeyIIF), ctDirection(dirReply)...)
+	return append(parts, ct(expr.CtKeyMARK, rTmp), eq(rTmp, u32(0)))
+}
+
+// noteOwn does the same where no rule sees the receiver: the sender is the box itself, its number is in
+// the packet's mark.
+func (b builder) noteOwn() []Rule {
+	return []Rule{
+		rule(ctDirection(dirOriginal), []expr.Any{meta(expr.MetaKeyMARK, r0), mask(r0, b.Marks.Lease|0xffff),
+			&expr.Ct{Key: expr.CtKeyMARK, Register: r0, SourceRegister: true}}),
 		rule(goTo("ok_in")),
 	}
 }

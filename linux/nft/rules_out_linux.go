@@ -127,10 +127,10 @@ func (b builder) allow(to destination) []Rule {
 }
 
 // boxLocal lets a packet to a local address go as far as the receiver, where it is judged: only there
-// is it known whose socket listens.
+// is it known whose socket listens. Its flow is not tagged before it is admitted: were it not judged
+// (somebody emptied the input chain), its replies would be nobody's and refused.
 func (b builder) boxLocal() []Rule {
 	return []Rule{
-		rule(onLo(expr.MetaKeyOIF), daddrIs(addrLocal), jumpTo("tag")),
 		rule(onLo(expr.MetaKeyOIF), daddrIs(addrLocal), b.setMark(setLease), accept()),
 		rule(goTo("refuse")),
 	}

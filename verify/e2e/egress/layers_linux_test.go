@@ -51,6 +51,7 @@ func TestLayers(t *testing.T) {
 	}
 	client := h.box("c", rules("127.0.0.1 8091 tcp", far+" 8091 udp"))
 	deeds := h.deeds()
+	leaked := map[*box]int{}
 	for i := range n {
 		d := deeds[i%len(deeds)]
 		d.do()
@@ -58,6 +59,12 @@ func TestLayers(t *testing.T) {
 			return ask[netlab.Outcome](client, order{Op: "dial", Network: "tcp", Address: "127.0.0.1:8091"}).OK() &&
 				ask[netlab.Outcome](client, order{Op: "dial", Network: "udp", Address: far + ":8091"}).OK()
 		})
+		for _, b := range []*box{deny, listed, unknown} {
+			if now := ask[int](b, order{Op: "reached"}); now > leaked[b] {
+				t.Errorf("round %d, %s: %s got through %d times", i, d.name, b.plan.Name, now-leaked[b])
+				leaked[b] = now
+			}
+		}
 	}
 	for _, b := range []*box{deny, listed, unknown} {
 		found := ask[tally](b, order{Op: "halt"})

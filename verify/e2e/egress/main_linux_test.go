@@ -61,6 +61,8 @@ func agentMain([]string) int {
 			out = talk(held[key])
 		case "probe":
 			p, out = probe(o.Targets), "probing"
+		case "reached":
+			out = p.reached()
 		case "halt":
 			out = p.halt()
 		}
@@ -102,6 +104,16 @@ func probe(targets []netlab.Dial) *prober {
 		})
 	}
 	return p
+}
+
+// reached counts all successes until now.
+func (p *prober) reached() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.Reached {
+		n += m
+	}
+	return n
 }
 
 func (p *prober) halt() tally {
