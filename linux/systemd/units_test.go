@@ -94,7 +94,7 @@ func TestUnitsPromises(t *testing.T) {
 		{AnswererService, "DynamicUser", "yes"},
 		{AnswererService, "CapabilityBoundingSet", ""},
 		{AnswererService, "NoNewPrivileges", "yes"},
-		{AnswererService, "RestrictAddressFamilies", "AF_UNIX"},
+		{AnswererService, "RestrictAddressFamilies", "AF_UNIX AF_NETLINK"},
 		{AnswererService, "ExecStart", "/usr/local/lib/minhost/minhost resolverd --boot-id %b"},
 		{AnswererSocket, "FreeBind", "yes"},
 		{NamesService, "PartOf", "systemd-resolved.service"},
