@@ -136,6 +136,7 @@ func TestLaneOf(t *testing.T) {
 		{goPackage{ImportPath: pkg, XTestGoFiles: files, XTestImports: []string{netlab}}, "root"},
 		{goPackage{ImportPath: netlab, TestGoFiles: files}, "root"},
 		{goPackage{ImportPath: pkg, TestGoFiles: files, TestImports: []string{netlab, vmlab}}, "systemd"},
+		{goPackage{ImportPath: vm, TestGoFiles: files}, "vm"},
 		{goPackage{ImportPath: archtest, TestGoFiles: files}, "lint"},
 	} {
 		if got := laneOf(c.p); got != c.want {

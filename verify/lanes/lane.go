@@ -18,6 +18,7 @@ const (
 	netlab   = module + "/verify/netlab"
 	rig      = module + "/verify/e2e/rig"
 	vmlab    = module + "/verify/vmlab"
+	vm       = module + "/verify/vmlab/vm"
 	archtest = module + "/verify/archtest"
 )
 
@@ -26,6 +27,7 @@ func lanes() []lane {
 		{"unit", runUnit},
 		{"root", runRoot},
 		{"systemd", runSystemd},
+		{"vm", runVM},
 		{"lint", runLint},
 	}
 }
@@ -39,7 +41,8 @@ type goPackage struct {
 	XTestImports []string
 }
 
-// laneOf sorts packages with tests: those whose tests import vmlab boot whole systems; those that
+// laneOf sorts packages with tests: vm boots other kernels; those whose tests import vmlab boot whole
+// systems on this one; those that
 // import netlab or the rig on top of it (and netlab itself) need root and the kernel; archtest is
 // lint; all others are pure. "" for a package without tests.
 func laneOf(p goPackage) string {
@@ -48,6 +51,8 @@ func laneOf(p goPackage) string {
 	switch {
 	case len(p.TestGoFiles)+len(p.XTestGoFiles) == 0:
 		return ""
+	case p.ImportPath == vm:
+		return "vm"
 	case slices.ContainsFunc(p.TestImports, system), slices.ContainsFunc(p.XTestImports, system):
 		return "systemd"
 	case p.ImportPath == netlab, slices.ContainsFunc(p.TestImports, lab), slices.ContainsFunc(p.XTestImports, lab):
@@ -94,6 +99,9 @@ func runSystemd(ctx context.Context, w io.Writer) (summary, error) {
 	return asRoot(ctx, w, "systemd", "30m")
 }
 
+// runVM makes the images first when they are not there, which takes minutes too.
+func runVM(ctx context.Context, w io.Writer) (summary, error) { return asRoot(ctx, w, "vm", "60m") }
+
 // asRoot runs one package after the other, and never from the cache: the kernel is an input that
 // go test does not know. Who is not root but may sudo without a prompt runs the test binaries so.
 func asRoot(ctx context.Context, w io.Writer, lane, timeout string) (summary, error) {
@@ -104,7 +112,7 @@ func asRoot(ctx context.Context, w io.Writer, lane, timeout string) (summary, er
 	flags := []string{"-count=1", "-p=1", "-timeout=" + timeout}
 	if os.Geteuid() != 0 && exec.CommandContext(ctx, "sudo", "-n", "true").Run() == nil {
 		// The tests build programs: they need to find go, which sudo's own PATH often has not.
-		flags = append(flags, "-exec=sudo -n --preserve-env=REQUIRE,MINHOST_LAB,XDG_CACHE_HOME env PATH="+os.Getenv("PATH"))
+		flags = append(flags, "-exec=sudo -n --preserve-env=REQUIRE,MINHOST_LAB,MINHOST_VM_SCRIPT,XDG_CACHE_HOME env PATH="+os.Getenv("PATH"))
 	}
 	return goTest(ctx, w, packages, flags...)
 }

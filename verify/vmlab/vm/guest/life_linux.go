@@ -22,6 +22,11 @@ func first() string {
 		journal()
 		return "poweroff"
 	}
+	if _, err := os.Stat(share + "/extra.sh"); err == nil {
+		// By hand, to look at what only this kernel does.
+		note("%s", run("", "/bin/sh", "-c", "exec 2>&1; . "+share+"/extra.sh").out)
+		return "poweroff"
+	}
 	verify()
 	use()
 	flush()
@@ -57,7 +62,12 @@ func journal() {
 // snapshot is what an installation may have changed, a line each (verify/vmlab/snapshot.sh).
 func snapshot() ([]string, error) {
 	r := run("", "/bin/sh", share+"/snapshot.sh")
-	return strings.Split(strings.TrimSuffix(r.out, "\n"), "\n"), r.good()
+	lines := strings.Split(strings.TrimSuffix(r.out, "\n"), "\n")
+	// Other numbers after each boot: jobs, eth0's and udev's notes about devices.
+	lines = slices.DeleteFunc(lines, func(l string) bool {
+		return strings.HasPrefix(l, "job ") || strings.HasPrefix(l, "run /run/udev/") || strings.HasPrefix(l, "resolved") && strings.Contains(l, "(eth0)")
+	})
+	return lines, r.good()
 }
 
 func same() error {
