@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 
 	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/linux"
 	"github.com/gominimal/minhost/linux/nft"
 )
 
@@ -57,4 +59,32 @@ func number(path string) (int, error) {
 		return 0, err
 	}
 	return strconv.Atoi(strings.TrimSpace(string(b)))
+}
+
+// marks looks for others that set or use the mark bits of boxes.
+func (c groundChecker) marks(ctx context.Context) api.Check {
+	check := api.Check{Name: "nobody else uses the marks", State: api.CheckStateOK}
+	bits := nft.DefaultMarks().Bits()
+	var clashes []string
+	tree, err := c.ground.Tree()
+	if err == nil {
+		defer tree.Close()
+		var table *nft.Table
+		if table, err = c.ground.TableOf(tree); err == nil {
+			defer table.Close()
+			clashes, err = table.MarkClashes(ctx)
+		}
+	}
+	routing, rerr := linux.RoutingByMark(bits)
+	clashes = append(clashes, routing...)
+	if err = errors.Join(err, rerr); err != nil {
+		check.State, check.Detail = api.CheckStateUnknown, api.Text(err.Error())
+		return check
+	}
+	check.Detail = fmt.Sprintf("no nftables rule, iptables-nft's too, and no policy routing rule has the bits %#x", bits)
+	if len(clashes) > 0 {
+		check.State, check.Detail = api.CheckStateWarning, api.Text(strings.Join(clashes, "; "))
+		check.Loses, check.Next = "packets of boxes may be refused or take another route", "move the other rule's mark"
+	}
+	return check
 }

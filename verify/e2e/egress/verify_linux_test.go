@@ -29,6 +29,15 @@ func TestVerifyKnowsTheKernel(t *testing.T) {
 	if c := check("room for connections"); c.State != api.CheckStateOK || !strings.Contains(c.Detail, "are tracked") {
 		t.Errorf("%+v", c)
 	}
+	if c := check("nobody else uses the marks"); c.State != api.CheckStateOK {
+		t.Errorf("%+v", c)
+	}
+	h.run("ip", "rule", "add", "fwmark", "0x40000000", "lookup", "main", "priority", "77")
+	c := check("nobody else uses the marks")
+	h.run("ip", "rule", "del", "priority", "77")
+	if c.State != api.CheckStateWarning || !strings.Contains(c.Detail, "policy routing rule 77 matches the mark 0x40000000") {
+		t.Errorf("%+v", c)
+	}
 	if c := check("refusals are told"); c.State != api.CheckStateOK {
 		t.Errorf("%+v", c)
 	}
