@@ -19,6 +19,13 @@ type Config struct {
 	Admit uint32
 	// NetnsCookie names the network namespace that the programs act in (SO_NETNS_COOKIE).
 	NetnsCookie uint64
+	// Foreign is the bit of a socket's mark by which MarkForeign knows sockets of other namespaces.
+	Foreign uint32
+	// MarkForeign is for kernels before 6.15, which tell a program the namespace when a socket is made and
+	// not when it sends: a fourth program marks the sockets of other namespaces (accepted ones inherit it),
+	// and the packet programs let those pass. A box cannot set the bit itself: in the host's namespace
+	// SO_MARK takes a capability there, and the setsockopt program refuses the bit even so. Fit sets it.
+	MarkForeign bool
 	// EveryPacket and EveryOption make the packet programs, and the one for socket options, act in every
 	// network namespace: for kernels that do not tell a program the namespace. A namespace that a box
 	// makes for itself has no loopback then; the box's verdict is the same. Fit sets them.
@@ -27,7 +34,7 @@ type Config struct {
 
 // Default has the bits of DESIGN.md section 2 and lab/egress.
 func Default(cookie uint64) Config {
-	return Config{Approve: 0x40000000, Lease: 0x20000000, Admit: 0x08000000, NetnsCookie: cookie}
+	return Config{Approve: 0x40000000, Lease: 0x20000000, Admit: 0x08000000, Foreign: 0x04000000, NetnsCookie: cookie}
 }
 
 // Check says what is wrong with a config.
@@ -42,6 +49,12 @@ func (c Config) Check() error {
 	}
 	if bits.OnesCount32(c.Approve|c.Lease|c.Admit) != 3 {
 		return fmt.Errorf("belt: marks %#x, %#x, %#x share a bit", c.Approve, c.Lease, c.Admit)
+	}
+	if c.MarkForeign && (bits.OnesCount32(c.Foreign) != 1 || c.Foreign&(c.Approve|c.Lease|c.Admit) != 0) {
+		return fmt.Errorf("belt: mark foreign %#x: not one bit of its own", c.Foreign)
+	}
+	if c.MarkForeign && c.EveryPacket {
+		return errors.New("belt: in every namespace, and in the host's only")
 	}
 	if c.NetnsCookie == 0 && !(c.EveryPacket && c.EveryOption) {
 		return errors.New("belt: no network namespace cookie")

@@ -8,12 +8,15 @@ import (
 	"github.com/cilium/ebpf/features"
 )
 
-// Fit makes a config that this kernel can load: where it has no bpf_get_netns_cookie for a type of
-// program, that program acts in every network namespace. It asks by loading, not by version: the
-// helper came to the two types at different times, and distributions carry it back. When asking is not
-// allowed nothing is changed.
+// Fit makes a config that this kernel can load. Where it has no bpf_get_netns_cookie for packets (before
+// 6.15) sockets are marked when they are made (5.7); where it has none for a type of program at all, that
+// program acts in every network namespace. It asks by loading, not by version: distributions carry
+// helpers back. When asking is not allowed nothing is changed.
 func Fit(c Config) Config {
-	c.EveryPacket = c.EveryPacket || lacksCookie(ebpf.CGroupSKB)
+	if !c.EveryPacket && lacksCookie(ebpf.CGroupSKB) {
+		c.EveryPacket = lacksCookie(ebpf.CGroupSock)
+		c.MarkForeign = !c.EveryPacket
+	}
 	c.EveryOption = c.EveryOption || lacksCookie(ebpf.CGroupSockopt)
 	return c
 }

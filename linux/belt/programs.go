@@ -12,9 +12,9 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// Program is one of the three, ready to load.
+// Program is one of the three or four, ready to load.
 type Program struct {
-	// Role is the part of the name that never changes: "minhost_e", "minhost_i", "minhost_s".
+	// Role is the part of the name that never changes: "minhost_e", "minhost_i", "minhost_s", "minhost_c".
 	Role string
 	// Name is Role and six hex digits of the sum of the instructions, 15 octets: what the kernel shows
 	// for it, and how the belt knows its own.
@@ -31,9 +31,12 @@ const (
 	skbSocket  = 168 // struct bpf_sock_common, or null
 
 	sockProtocol = 12 // struct bpf_sock
+	sockMark     = 16
 	sockState    = 72 // struct bpf_sock and bpf_sock_common
 
-	optLevel  = 24 // struct bpf_sockopt
+	optValue  = 8 // struct bpf_sockopt
+	optEnd    = 16
+	optLevel  = 24
 	optName   = 28
 	optLength = 32
 )
@@ -45,7 +48,7 @@ const (
 	ifindexLo       = 1 // in every network namespace
 )
 
-// Programs returns egress, ingress and setsockopt, in this order.
+// Programs returns egress, ingress and setsockopt, in this order, and create where it is needed.
 func Programs(c Config) ([]Program, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -54,6 +57,9 @@ func Programs(c Config) ([]Program, error) {
 		{Role: "minhost_e", Type: ebpf.CGroupSKB, Attach: ebpf.AttachCGroupInetEgress, Instructions: egress(c)},
 		{Role: "minhost_i", Type: ebpf.CGroupSKB, Attach: ebpf.AttachCGroupInetIngress, Instructions: ingress(c)},
 		{Role: "minhost_s", Type: ebpf.CGroupSockopt, Attach: ebpf.AttachCGroupSetsockopt, Instructions: setsockopt(c)},
+	}
+	if c.MarkForeign {
+		out = append(out, Program{Role: "minhost_c", Type: ebpf.CGroupSock, Attach: ebpf.AttachCGroupInetSockCreate, Instructions: create(c)})
 	}
 	for i := range out {
 		// Marshal also resolves the jumps, which comparing with a loaded program needs.
@@ -73,22 +79,8 @@ func (p Program) ours(name string) bool {
 	return ok && len(rest) == 6 && strings.Trim(rest, "0123456789abcdef") == ""
 }
 
-// inNamespace jumps to pass unless the socket is of the host's network namespace, or every one is meant.
-// It leaves the context in R6.
-func inNamespace(c Config, every bool) asm.Instructions {
-	if every {
-		return asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}
-	}
-	return asm.Instructions{
-		asm.Mov.Reg(asm.R6, asm.R1),
-		asm.FnGetNetnsCookie.Call(),
-		asm.LoadImm(asm.R2, int64(c.NetnsCookie), asm.DWord),
-		asm.JNE.Reg(asm.R0, asm.R2, "pass"),
-	}
-}
-
 func egress(c Config) asm.Instructions {
-	return append(inNamespace(c, c.EveryPacket),
+	return append(ofHost(c),
 		// A SYN-ACK carries no mark: nftables' socket match does not see its request socket. The kernel
 		// shows such a packet with the request socket or with the listener. Only TCP: a listening SCTP
 		// socket has the same state and can send what it likes.
@@ -122,7 +114,7 @@ func egress(c Config) asm.Instructions {
 }
 
 func ingress(c Config) asm.Instructions {
-	return append(inNamespace(c, c.EveryPacket),
+	return append(ofHost(c),
 		asm.LoadMem(asm.R2, asm.R6, skbMark, asm.Word),
 		asm.And.Imm(asm.R2, int32(c.Admit)),
 		asm.JEq.Imm(asm.R2, 0, "drop"),

@@ -24,9 +24,17 @@ func programs(t *testing.T, c Config) []Program {
 
 // The programs as text. Read the diff: each line is a packet let through or not.
 func TestGolden(t *testing.T) {
-	for _, p := range programs(t, Default(0x1234)) {
+	golden(t, Default(0x1234), "")
+	foreign := Default(0x1234)
+	foreign.MarkForeign = true
+	golden(t, foreign, "-foreign")
+}
+
+func golden(t *testing.T, c Config, suffix string) {
+	t.Helper()
+	for _, p := range programs(t, c) {
 		got := fmt.Sprintf("%s %s %s\n%v", p.Name, p.Type, p.Attach, p.Instructions)
-		file := filepath.Join("testdata", p.Role+".txt")
+		file := filepath.Join("testdata", p.Role+suffix+".txt")
 		if *update {
 			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 				t.Fatal(err)
@@ -71,6 +79,7 @@ func TestNames(t *testing.T) {
 		{"lease", func(c *Config) { c.Lease = 0x10000000 }, e},
 		{"admit", func(c *Config) { c.Admit = 0x04000000 }, i},
 		{"cookie", func(c *Config) { c.NetnsCookie++ }, e | i | s},
+		{"foreign bit alone", func(c *Config) { c.Foreign = 0x02000000 }, 0},
 		{"every packet", func(c *Config) { c.EveryPacket = true }, e | i},
 		{"every option", func(c *Config) { c.EveryOption = true }, s},
 	} {
@@ -91,6 +100,8 @@ func TestCheck(t *testing.T) {
 		"admit":     {Approve: 1, Lease: 2, Admit: 0, NetnsCookie: 1},
 		"share":     {Approve: 1, Lease: 2, Admit: 2, NetnsCookie: 1},
 		"namespace": {Approve: 1, Lease: 2, Admit: 4},
+		"foreign":   {Approve: 1, Lease: 2, Admit: 4, Foreign: 4, MarkForeign: true, NetnsCookie: 1},
+		"only":      {Approve: 1, Lease: 2, Admit: 4, Foreign: 8, MarkForeign: true, EveryPacket: true, NetnsCookie: 1},
 	} {
 		ps, err := Programs(bad)
 		if err == nil || !strings.Contains(err.Error(), word) {
@@ -101,7 +112,9 @@ func TestCheck(t *testing.T) {
 
 // Every way through a program ends in an answer, and each label leads somewhere.
 func TestEveryJumpLands(t *testing.T) {
-	for _, p := range programs(t, Default(1)) {
+	foreign := Default(1)
+	foreign.MarkForeign = true
+	for _, p := range append(programs(t, Default(1)), programs(t, foreign)...) {
 		offsets, err := p.Instructions.SymbolOffsets()
 		if err != nil {
 			t.Fatal(err)

@@ -42,6 +42,9 @@ func setsockopt(c Config) asm.Instructions {
 		asm.LoadMem(asm.R2, asm.R6, optLevel, asm.Word),
 		asm.LoadMem(asm.R3, asm.R6, optName, asm.Word),
 	)
+	if c.MarkForeign {
+		out = append(out, refuseMark(c)...)
+	}
 	for _, l := range refusedOptions {
 		out = append(out, asm.JEq.Imm(asm.R2, l.level, l.label))
 	}
@@ -66,4 +69,23 @@ func setsockopt(c Config) asm.Instructions {
 		asm.Mov.Imm(asm.R0, 0).WithSymbol("drop"),
 		asm.Return(),
 	)
+}
+
+// refuseMark drops a SO_MARK with the bit by which the packet programs know sockets of other namespaces:
+// programs with a capability in the host's namespace could set it (ping -m). Anything else goes on, with
+// R2 and R3 as they were.
+func refuseMark(c Config) asm.Instructions {
+	return asm.Instructions{
+		asm.JNE.Imm(asm.R2, 1, "no mark"),
+		asm.JNE.Imm(asm.R3, 36, "no mark"), // SO_MARK
+		asm.LoadMem(asm.R1, asm.R6, optValue, asm.DWord),
+		asm.LoadMem(asm.R4, asm.R6, optEnd, asm.DWord),
+		asm.Mov.Reg(asm.R5, asm.R1),
+		asm.Add.Imm(asm.R5, 4),
+		asm.JGT.Reg(asm.R5, asm.R4, "no mark"), // too short: the kernel refuses it
+		asm.LoadMem(asm.R1, asm.R1, 0, asm.Word),
+		asm.And.Imm(asm.R1, int32(c.Foreign)),
+		asm.JNE.Imm(asm.R1, 0, "drop"),
+		asm.Mov.Imm(asm.R1, 0).WithSymbol("no mark"),
+	}
 }

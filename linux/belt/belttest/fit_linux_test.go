@@ -43,3 +43,33 @@ func TestEveryNamespace(t *testing.T) {
 		t.Errorf("a namespace in the box: %q", out)
 	}
 }
+
+// TestMarkForeign is what kernels before 6.15 get: the same refusals, and a namespace of the box's own
+// keeps its loopback. Nobody in the host's namespace sets the bit that makes the difference.
+func TestMarkForeign(t *testing.T) {
+	c := config(t)
+	c.MarkForeign = true
+	tree := netlab.Tree(t)
+	if err := onTree(t, tree, c, nil).Apply(); err != nil {
+		t.Fatal(err)
+	}
+	leaf := netlab.Leaf(t, "web")
+	for _, e := range everywhere {
+		at := netlab.Echo(t, e.network, e.address, 0)
+		d := netlab.Dial{Network: e.network, Address: at, Timeout: 200 * time.Millisecond}
+		if o := d.From(t, netlab.NoLeaf); !o.OK() {
+			t.Errorf("outside, %s: %v", at, o)
+		}
+		if o := d.From(t, leaf.FD()); o.OK() {
+			t.Errorf("leaf, %s: %v", at, o)
+		}
+		d.Mark = c.Foreign
+		if o := d.From(t, leaf.FD()); o.Errno != syscall.EPERM || o.Step != "socket" {
+			t.Errorf("leaf sets the bit, %s: %v", at, o)
+		}
+	}
+	out := netlab.Start(t, netlab.Spawn{Leaf: leaf.FD(), Cloneflags: syscall.CLONE_NEWNET}, "inner").Stop()
+	if want := strings.Repeat("0\n", len(everywhere)+1); out != want {
+		t.Errorf("a namespace in the box: %q", out)
+	}
+}
