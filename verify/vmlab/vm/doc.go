@@ -8,6 +8,6 @@
 // copy-on-write view of it; the program guest is its initial ram disk, its test and its boxes, and
 // prints a line for each check to a serial port.
 //
-// By hand: $MINHOST_VM_SCRIPT names a shell script that runs in the guest after installation, in
-// place of the checks.
+// By hand: $MINHOST_VM_SCRIPT names a shell script that runs in the guest in place of
+// everything else, with minhost, guest and probe in /mnt.
 package vm

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,10 @@ import (
 
 // first installs and tries; it returns what is to become of the machine.
 func first() string {
+	if _, err := os.Stat(share + "/extra.sh"); err == nil {
+		script()
+		return "poweroff"
+	}
 	before, err := snapshot()
 	if err == nil {
 		err = os.WriteFile(beforeAll, []byte(strings.Join(before, "\n")), 0o600)
@@ -22,15 +27,17 @@ func first() string {
 		journal()
 		return "poweroff"
 	}
-	if _, err := os.Stat(share + "/extra.sh"); err == nil {
-		// By hand, to look at what only this kernel does.
-		note("%s", run("", "/bin/sh", "-c", "exec 2>&1; . "+share+"/extra.sh").out)
-		return "poweroff"
-	}
 	verify()
 	use()
 	flush()
 	return "reboot"
+}
+
+// script is for looking at what only this kernel does, by hand.
+func script() {
+	cmd := exec.Command("/bin/sh", share+"/extra.sh")
+	cmd.Stdout, cmd.Stderr = results, results
+	check("script", cmd.Run())
 }
 
 // second finds everything right without anybody's help, and removes it.
