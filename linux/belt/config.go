@@ -22,7 +22,7 @@ type Config struct {
 	// Foreign is the bit of a socket's mark by which MarkForeign knows sockets of other namespaces.
 	Foreign uint32
 	// MarkForeign is for kernels before 6.15, which tell a program the namespace when a socket is made and
-	// not when it sends: a fourth program marks the sockets of other namespaces (accepted ones inherit it),
+	// not when it sends: two more programs mark the sockets of other namespaces (accepted ones inherit it),
 	// and the packet programs let those pass. A box cannot set the bit itself: in the host's namespace
 	// SO_MARK takes a capability there, and the setsockopt program refuses the bit even so. Fit sets it.
 	MarkForeign bool

@@ -9,9 +9,9 @@
 //     could see.
 //
 // All three act on sockets of the host's network namespace only: a namespace made inside a box keeps
-// its loopback. Before kernel 6.15 a fourth, at the creation of sockets, marks those of other namespaces:
-// packets do not tell it there. (Sockets that the kernel makes, of MPTCP and neighbour discovery, it does not
-// mark: those count as the host's.) The programs are attached the legacy way: they live as long as the cgroup, need no pin
+// its loopback. Before kernel 6.15 packets do not tell theirs: two more programs mark sockets of other
+// namespaces, as they are made, and as TCP begins (for the sockets below MPTCP ones, which the kernel makes).
+// Its own for neighbour discovery are not marked and count as the host's. The programs are attached the legacy way: they live as long as the cgroup, need no pin
 // and no process.
 //
 // It decides nothing about destinations: linux/nft does, and sets the bits. The belt goes on after the

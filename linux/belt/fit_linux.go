@@ -9,12 +9,12 @@ import (
 )
 
 // Fit makes a config that this kernel can load. Where it has no bpf_get_netns_cookie for packets (before
-// 6.15) sockets are marked when they are made (5.7); where it has none for a type of program at all, that
+// 6.15) sockets are marked when they are made (5.15); where it has none for a type of program at all, that
 // program acts in every network namespace. It asks by loading, not by version: distributions carry
 // helpers back. When asking is not allowed nothing is changed.
 func Fit(c Config) Config {
 	if !c.EveryPacket && lacksCookie(ebpf.CGroupSKB) {
-		c.EveryPacket = lacksCookie(ebpf.CGroupSock)
+		c.EveryPacket = lacksCookie(ebpf.CGroupSock) || lacksCookie(ebpf.SockOps)
 		c.MarkForeign = !c.EveryPacket
 	}
 	c.EveryOption = c.EveryOption || lacksCookie(ebpf.CGroupSockopt)

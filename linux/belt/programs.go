@@ -12,9 +12,10 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// Program is one of the three or four, ready to load.
+// Program is one of the three or five, ready to load.
 type Program struct {
-	// Role is the part of the name that never changes: "minhost_e", "minhost_i", "minhost_s", "minhost_c".
+	// Role is the part of the name that never changes: "minhost_e", "minhost_i", "minhost_s",
+	// "minhost_c", "minhost_o".
 	Role string
 	// Name is Role and six hex digits of the sum of the instructions, 15 octets: what the kernel shows
 	// for it, and how the belt knows its own.
@@ -34,6 +35,9 @@ const (
 	sockMark     = 16
 	sockState    = 72 // struct bpf_sock and bpf_sock_common
 
+	opsOp     = 0 // struct bpf_sock_ops
+	opsSocket = 184
+
 	optValue  = 8 // struct bpf_sockopt
 	optEnd    = 16
 	optLevel  = 24
@@ -48,7 +52,8 @@ const (
 	ifindexLo       = 1 // in every network namespace
 )
 
-// Programs returns egress, ingress and setsockopt, in this order, and create where it is needed.
+// Programs returns egress, ingress and setsockopt, in this order, and create and begin where they
+// are needed.
 func Programs(c Config) ([]Program, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -59,7 +64,9 @@ func Programs(c Config) ([]Program, error) {
 		{Role: "minhost_s", Type: ebpf.CGroupSockopt, Attach: ebpf.AttachCGroupSetsockopt, Instructions: setsockopt(c)},
 	}
 	if c.MarkForeign {
-		out = append(out, Program{Role: "minhost_c", Type: ebpf.CGroupSock, Attach: ebpf.AttachCGroupInetSockCreate, Instructions: create(c)})
+		out = append(out,
+			Program{Role: "minhost_c", Type: ebpf.CGroupSock, Attach: ebpf.AttachCGroupInetSockCreate, Instructions: create(c)},
+			Program{Role: "minhost_o", Type: ebpf.SockOps, Attach: ebpf.AttachCGroupSockOps, Instructions: begin(c)})
 	}
 	for i := range out {
 		// Marshal also resolves the jumps, which comparing with a loaded program needs.

@@ -76,8 +76,8 @@ func setsockopt(c Config) asm.Instructions {
 // R2 and R3 as they were.
 func refuseMark(c Config) asm.Instructions {
 	return asm.Instructions{
-		asm.JNE.Imm(asm.R2, 1, "no mark"),
-		asm.JNE.Imm(asm.R3, 36, "no mark"), // SO_MARK
+		asm.JNE.Imm(asm.R2, solSocket, "no mark"),
+		asm.JNE.Imm(asm.R3, soMark, "no mark"),
 		asm.LoadMem(asm.R1, asm.R6, optValue, asm.DWord),
 		asm.LoadMem(asm.R4, asm.R6, optEnd, asm.DWord),
 		asm.Mov.Reg(asm.R5, asm.R1),

@@ -1,6 +1,7 @@
 package belttest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -136,7 +137,7 @@ func (childTB) Fatal(a ...any) {
 	os.Exit(1)
 }
 
-// innerChild sets lo up, speaks to itself and joins a group; it prints an errno for each.
+// innerChild sets lo up, speaks to itself, over MPTCP too, and joins a group; it prints an errno for each.
 func innerChild([]string) int {
 	if err := linkUp("lo"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -146,8 +147,31 @@ func innerChild([]string) int {
 		o := netlab.Dial{Network: e.network, Address: netlab.Echo(childTB{}, e.network, e.address, 0)}.Do()
 		fmt.Println(int(o.Errno))
 	}
+	if err := multipath(); err == nil {
+		fmt.Println(0)
+	} else {
+		fmt.Println(err)
+	}
 	fmt.Println(int(try(options()[0])))
 	return 0
+}
+
+// multipath connects with MPTCP, as far as the kernel has it: it makes the TCP sockets itself.
+func multipath() error {
+	var lc net.ListenConfig
+	lc.SetMultipathTCP(true)
+	l, err := lc.Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	d := net.Dialer{Timeout: 2 * time.Second}
+	d.SetMultipathTCP(true)
+	c, err := d.Dial("tcp", l.Addr().String())
+	if err != nil {
+		return err
+	}
+	return c.Close()
 }
 
 // farChild waits for a device "far" in its namespace, takes 10.99.0.2 there and prints a line for each

@@ -35,7 +35,7 @@ func config(t testing.TB) belt.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return belt.Default(cookie)
+	return belt.Fit(belt.Default(cookie))
 }
 
 // older is the same belt as another version of the program would make it.
@@ -140,7 +140,7 @@ func here() (*belt.Belt, error) {
 	if err != nil {
 		return nil, err
 	}
-	return belt.New(fd, belt.Default(cookie), nil)
+	return belt.New(fd, belt.Fit(belt.Default(cookie)), nil)
 }
 
 // applyChild is a loader that ends at once.
