@@ -116,7 +116,7 @@ func share(t *testing.T, work string) {
 func initrd(t *testing.T, image, work string) {
 	t.Helper()
 	dir := filepath.Join(work, "initrd.d")
-	for _, d := range []string{"m", "dev", "root"} {
+	for _, d := range []string{"m", "dev", "new"} {
 		must(t, os.MkdirAll(filepath.Join(dir, d), 0o755))
 	}
 	must(t, copyFile(filepath.Join(work, "share", "guest"), filepath.Join(dir, "init"), 0o755))

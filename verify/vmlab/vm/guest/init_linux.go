@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// newRoot is a folder of the initial ram disk.
+const newRoot = "/new"
+
 // switchRoot makes the first disk the file system and becomes its init. It returns only on failure.
 func switchRoot() error {
 	modules, err := filepath.Glob("/m/*.ko")
@@ -25,7 +28,7 @@ func switchRoot() error {
 		return fmt.Errorf("mount /dev: %w", err)
 	}
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		err := unix.Mount("/dev/vda", "/root", "ext4", unix.MS_NOATIME, "")
+		err := unix.Mount("/dev/vda", newRoot, "ext4", unix.MS_NOATIME, "")
 		if err == nil {
 			break
 		}
@@ -34,8 +37,8 @@ func switchRoot() error {
 		}
 	}
 	for _, step := range []func() error{
-		func() error { return unix.Mount("/dev", "/root/dev", "", unix.MS_MOVE, "") },
-		func() error { return os.Chdir("/root") },
+		func() error { return unix.Mount("/dev", newRoot+"/dev", "", unix.MS_MOVE, "") },
+		func() error { return os.Chdir(newRoot) },
 		func() error { return unix.Mount(".", "/", "", unix.MS_MOVE, "") },
 		func() error { return unix.Chroot(".") },
 		func() error { return os.Chdir("/") },

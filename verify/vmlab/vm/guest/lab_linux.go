@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	share     = "/mnt"       // the second disk
-	phaseFile = "/root/boot" // how many boots there were
-	beforeAll = "/root/before"
+	share     = "/mnt"               // the second disk
+	phaseFile = "/var/tmp/lab-boots" // how many boots there were
+	beforeAll = "/var/tmp/lab-before"
 	runner    = "runner" // the account of the root that is not root
 	installed = "/usr/local/lib/minhost/minhost"
 )

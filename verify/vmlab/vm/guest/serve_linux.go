@@ -1,10 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"net"
-	"os"
 
 	"github.com/miekg/dns"
 )
@@ -16,7 +14,7 @@ const (
 
 // serve echoes on each address, over TCP and UDP; "names" is a DNS server for which every name is the
 // outside itself. It returns only when something cannot be served.
-func serve(addresses []string) {
+func serve(addresses []string) error {
 	failed := make(chan error)
 	for _, a := range addresses {
 		if a == "names" {
@@ -29,8 +27,7 @@ func serve(addresses []string) {
 		go func() { failed <- echoTCP(a) }()
 		go func() { failed <- echoUDP(a) }()
 	}
-	fmt.Fprintln(os.Stderr, "guest serve:", <-failed)
-	os.Exit(1)
+	return <-failed
 }
 
 func echoTCP(address string) error {
