@@ -57,7 +57,7 @@ func confined(t *testing.T, number uint16) (leaf int) {
 	must(err)
 	cookie, err := belt.NetnsCookie()
 	must(err)
-	b, err := belt.New(fd, belt.Default(cookie), nil)
+	b, err := belt.New(fd, belt.Fit(belt.Default(cookie)), nil)
 	must(err)
 	must(b.Apply())
 	box := netlab.Leaf(t, "asker")

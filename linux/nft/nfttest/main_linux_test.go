@@ -51,7 +51,7 @@ func (l *lab) belt() {
 	l.must(err)
 	cookie, err := belt.NetnsCookie()
 	l.must(err)
-	b, err := belt.New(fd, belt.Default(cookie), nil)
+	b, err := belt.New(fd, belt.Fit(belt.Default(cookie)), nil)
 	l.must(err)
 	l.must(b.Apply())
 }

@@ -92,7 +92,7 @@ func wear(t *testing.T, tree *cgroup.Tree) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := belt.New(fd, belt.Default(cookie), nil)
+	b, err := belt.New(fd, belt.Fit(belt.Default(cookie)), nil)
 	if err == nil {
 		err = b.Apply()
 	}

@@ -106,7 +106,7 @@ func newLab(b *testing.B) *lab {
 	l.must(err)
 	cookie, err := belt.NetnsCookie()
 	l.must(err)
-	belts, err := belt.New(fd, belt.Default(cookie), nil)
+	belts, err := belt.New(fd, belt.Fit(belt.Default(cookie)), nil)
 	l.must(err)
 	l.must(belts.Apply())
 	l.must(l.table.Refill(context.Background(), nil))
