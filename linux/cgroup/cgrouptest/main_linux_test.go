@@ -36,7 +36,8 @@ func escapeChild(args []string) int {
 		fmt.Println(err != nil)
 	}
 	b, _ := os.ReadFile("/proc/self/cgroup")
-	_, at, _ := bytes.Cut(b, []byte("\n0::"))
+	// The only line, or one of several beside cgroup v1.
+	_, at, _ := bytes.Cut(append([]byte("\n"), b...), []byte("\n0::"))
 	fmt.Println(string(bytes.TrimSpace(at)))
 	return 0
 }
