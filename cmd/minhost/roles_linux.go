@@ -32,10 +32,8 @@ const (
 func roles(env *environment, l linux.Layout) []*cobra.Command {
 	role := func(use, short string, run func(context.Context) error) *cobra.Command {
 		return &cobra.Command{Use: use, Short: short, Hidden: true, Args: usage(cobra.NoArgs),
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				env.Level.Set(slog.LevelInfo)
-				return run(cmd.Context())
-			}}
+			PreRun: func(*cobra.Command, []string) { env.Level.Set(slog.LevelInfo) },
+			RunE:   func(cmd *cobra.Command, _ []string) error { return run(cmd.Context()) }}
 	}
 	raw := func(use string, run func([]string) error) *cobra.Command {
 		return &cobra.Command{Use: use, Hidden: true, DisableFlagParsing: true,

@@ -23,6 +23,9 @@ import (
 )
 
 func main() {
+	// A signal that this program was started to ignore (nohup) would be ignored by every test's children
+	// too. One that is caught here is not inherited.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGQUIT)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := runLanes(ctx, os.Stdout, os.Args[1:], strings.Split(os.Getenv("REQUIRE"), ","))
 	stop()

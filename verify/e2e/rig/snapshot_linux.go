@@ -145,12 +145,12 @@ func (s Snapshot) rules(t testing.TB) {
 	}
 }
 
-// ruleset is the text of every rule. Elements that expire by themselves are left out: a refused packet
-// makes them, verify's own too.
+// ruleset is the text of every rule, without what packets change: counters (-s), and elements that expire
+// by themselves. A refused packet makes them, verify's own too.
 func ruleset(t testing.TB, flags ...string) string {
 	t.Helper()
 	var b strings.Builder
-	for line := range strings.Lines(tool(t, "/usr/sbin/nft", append(flags, "list", "ruleset")...)) {
+	for line := range strings.Lines(tool(t, "/usr/sbin/nft", append(flags, "-s", "list", "ruleset")...)) {
 		if !strings.Contains(line, " expires ") {
 			b.WriteString(line)
 		}
