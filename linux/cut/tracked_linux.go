@@ -90,22 +90,6 @@ func (c *Cutter) ask(ctx context.Context, s Socket, kind uint16) (Tracked, bool,
 	return t, err == nil, err
 }
 
-// Asker tells the lease number of the box that sent something from one address to a service of this
-// host at another, by the mark of its flow; 0 when no box did. The service's address is the one it
-// has: a flow that was redirected to it is found all the same.
-func (c *Cutter) Asker(ctx context.Context, protocol uint8, from, service netip.AddrPort) (uint16, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t, ok, err := c.ask(ctx, Socket{Protocol: protocol, Local: service, Remote: from}, ctaReply)
-	if err != nil || !ok {
-		return 0, err
-	}
-	if started := c.marks.Lease | c.marks.Host; t.Mark&started != started {
-		return 0, nil
-	}
-	return uint16(t.Mark), nil
-}
-
 func tupleOf(s Socket) (tuple []byte, family uint8, err error) {
 	first, family := uint16(1), uint8(unix.AF_INET)
 	if s.Local.Addr().Is6() {
