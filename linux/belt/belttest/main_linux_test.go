@@ -41,7 +41,7 @@ func config(t testing.TB) belt.Config {
 // older is the same belt as another version of the program would make it.
 func older(t testing.TB) belt.Config {
 	c := config(t)
-	c.Lease, c.Admit = 0x10000000, 0x04000000
+	c.Lease, c.Admit, c.Foreign = 0x10000000, 0x04000000, 0x02000000
 	c.NetnsCookie |= 1 << 60 // so that setsockopt differs too; acts nowhere
 	return c
 }
