@@ -232,7 +232,7 @@ func TestUnprivileged(t *testing.T) {
 func TestReplaceUnderTraffic(t *testing.T) {
 	leaf, b := worn(t)
 	c := config(t) // the same namespace: another one would let everything through
-	c.Lease, c.Admit = 0x10000000, 0x04000000
+	c.Lease, c.Admit, c.Foreign = 0x10000000, 0x04000000, 0x02000000
 	old := onTree(t, netlab.Tree(t), c, nil)
 	run := func(swap func() error) (sent, arrived, swaps int) {
 		port, count := sink(t)
