@@ -66,6 +66,9 @@ func cells(rules []lease.Rule, v6 bool) []cell {
 // protocols that have them.
 func (c *coverage) add(r lease.Rule, v6 bool) {
 	s := span{r.First, r.Last}
+	if r.AllPorts() {
+		s.first = 0 // 1 to 65535 means every port, as the policy reads it
+	}
 	allow := func(proto int, s span) { c[proto] = union(append(slices.Clone(c[proto]), s)) }
 	all := span{0, 65535}
 	switch {
