@@ -39,11 +39,10 @@ func (OperatorStep) Required() bool { return true }
 // Probe reads the list, which only root can.
 func (s OperatorStep) Probe(context.Context) (installer.Observation, error) {
 	o := installer.Observation{Private: true, Loses: "only root may start boxes"}
-	if s.UID == 0 {
-		o.State, o.Detail = installer.Satisfied, "root may call the helper always"
-		return o, nil
-	}
 	list, err := operators.Read(s.FS, s.Path)
+	if err == nil && s.UID == 0 {
+		return s.probeRoot(o)
+	}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		o.State, o.Detail, o.Next = installer.Unknown, s.Path+" can only be looked at by root", "sudo minhost operator list"
@@ -53,6 +52,21 @@ func (s OperatorStep) Probe(context.Context) (installer.Observation, error) {
 		o.State, o.Detail = installer.Satisfied, fmt.Sprintf("uid %d is an operator", s.UID)
 	default:
 		o.State, o.Detail = installer.Absent, fmt.Sprintf("uid %d is no operator", s.UID)
+	}
+	return o, nil
+}
+
+// probeRoot is for root, who may call the helper always. The list is made all the same: undo then takes it
+// back with everybody whom `minhost operator add` puts into it later.
+func (s OperatorStep) probeRoot(o installer.Observation) (installer.Observation, error) {
+	_, err := s.FS.Lstat(s.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		o.State, o.Detail = installer.Absent, "no list of operators yet; root may call the helper always"
+	case err != nil:
+		return o, err
+	default:
+		o.State, o.Detail = installer.Satisfied, "root may call the helper always"
 	}
 	return o, nil
 }
@@ -75,7 +89,9 @@ func (s OperatorStep) Apply(_ context.Context, rec *installer.Record) error {
 	if err := s.keep(rec); err != nil {
 		return err
 	}
-	list, _ = list.Add(s.UID)
+	if s.UID != 0 {
+		list, _ = list.Add(s.UID)
+	}
 	return operators.Write(s.FS, s.Path, list)
 }
 

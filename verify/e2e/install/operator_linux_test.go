@@ -90,3 +90,21 @@ func TestOperatorOfSudo(t *testing.T) {
 	rig.Undo(t)
 	before.Same(t)
 }
+
+// TestOperatorsOfRoot: a host that root prepared for itself has a list too, and undo takes it back with
+// everybody who was added later.
+func TestOperatorsOfRoot(t *testing.T) {
+	before := rig.Bare(t)
+	rig.Must(t, "finalize-install", "--yes")
+	rig.Must(t, "operator", "add", rig.UserName)
+	if !may(t, rig.Cmd{UID: rig.User}) {
+		t.Error("an added operator may not start boxes")
+	}
+	exact := rig.Exact(t)
+	rig.Must(t, "finalize-install", "--yes")
+	if diff := exact.Diff(rig.Exact(t)); len(diff) > 0 {
+		t.Errorf("a second run wrote: %s", strings.Join(diff, "\n"))
+	}
+	rig.Undo(t)
+	before.Same(t)
+}
