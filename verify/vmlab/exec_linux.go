@@ -40,6 +40,22 @@ func (m *Machine) Try(args ...string) Result {
 	return m.try("", args)
 }
 
+// TryFor is Try with a bound of its own; status -1 when it ran longer. For moments when systemd stops
+// every process (a soft-reboot): nsenter stops with its child, and nobody continues it.
+func (m *Machine) TryFor(limit time.Duration, args ...string) Result {
+	m.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	var out bytes.Buffer
+	cmd, started := m.command(ctx, "", args)
+	defer started()
+	cmd.Stdout, cmd.WaitDelay = &out, time.Second
+	if err := cmd.Run(); err != nil {
+		return Result{Status: -1}
+	}
+	return Result{Stdout: out.String()}
+}
+
 // Must does the same and fails the test when the status is not 0.
 func (m *Machine) Must(args ...string) Result {
 	m.t.Helper()

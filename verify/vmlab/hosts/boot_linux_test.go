@@ -88,7 +88,7 @@ func TestSoftReboot(t *testing.T) {
 	before := h.Must("systemctl", "show", "--value", "-p", "UserspaceTimestampMonotonic").Stdout
 	h.Must("systemctl", "soft-reboot", "--no-block")
 	h.eventually(30*time.Second, "userspace starts again", func() bool {
-		r := h.Try("systemctl", "show", "--value", "-p", "UserspaceTimestampMonotonic")
+		r := h.TryFor(3*time.Second, "systemctl", "show", "--value", "-p", "UserspaceTimestampMonotonic")
 		return r.Status == 0 && r.Stdout != before
 	})
 	h.WaitBoot()
