@@ -104,10 +104,10 @@ func TestRead(t *testing.T) {
 	const debian, fedora, arch, ubuntu, none = "nsswitch-01-debian-server", "nsswitch-02-fedora-resolve", "nsswitch-03-arch", "nsswitch-04-ubuntu-desktop-mdns", "nsswitch-06-trap-commented-and-missing"
 	const stub, uplink, nm, wsl, vpn = "resolvconf-01-stub", "resolvconf-02-uplink-not-stub", "resolvconf-03-networkmanager", "resolvconf-04-wsl-tunnel", "resolvconf-06-vpn-direct"
 	for _, c := range []struct {
-		nss, conf        string
-		library, running bool
-		libc, direct     bool
-		leaks, cause     string
+		nss, conf       string
+		module, running bool
+		libc, direct    bool
+		leaks, cause    string
 	}{
 		{debian, stub, false, true, true, true, "", ""},
 		{fedora, stub, true, true, true, true, "", ""},
@@ -116,7 +116,7 @@ func TestRead(t *testing.T) {
 		// Measured (case B69): glibc through nss-resolve, static programs leak.
 		{fedora, uplink, true, true, true, false, "192.168.20.1", "names 192.168.20.1, fd12:3456:789a::1 instead of 127.0.0.53, written by systemd-resolved"},
 		{arch, nm, true, true, true, false, "10.20.0.2", "written by NetworkManager"},
-		// The line names it, the library is not there.
+		// The line names it, the module is not there.
 		{fedora, uplink, false, true, false, false, "192.168.20.1", "192.168.20.1"},
 		{debian, uplink, true, true, false, false, "192.168.20.1", "192.168.20.1"},
 		{ubuntu, nm, true, true, false, false, "10.20.0.2", "NetworkManager"},
@@ -128,10 +128,10 @@ func TestRead(t *testing.T) {
 		{debian, stub, false, false, false, false, "", "does not run"},
 		{fedora, uplink, true, false, false, false, "192.168.20.1", "does not run"},
 	} {
-		f := Facts{ResolvConf: sample(t, c.conf), NSSwitch: sample(t, c.nss), NSSResolve: c.library, Running: c.running}
+		f := Facts{ResolvConf: sample(t, c.conf), NSSwitch: sample(t, c.nss), NSSResolve: c.module, Running: c.running}
 		p := Read(f)
 		if p.Libc != c.libc || p.Direct != c.direct || p.Leaks != c.leaks || !strings.Contains(p.Cause, c.cause) || (p.Cause == "") != (c.cause == "") {
-			t.Errorf("%s, %s, library %v, running %v: %+v", c.nss, c.conf, c.library, c.running, p)
+			t.Errorf("%s, %s, module %v, running %v: %+v", c.nss, c.conf, c.module, c.running, p)
 		}
 	}
 }

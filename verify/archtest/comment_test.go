@@ -89,7 +89,7 @@ func TestFaultsAreFound(t *testing.T) {
 		{"machine", "README.md", "see /wo" + "rk/main\n"},
 		{"machine", "a/a_test.go", head + "const x = \"/ro" + "ot/go\"\n"},
 		{"", "cmd/minhost/main.go", "package main\n\nimport \"os\"\n\nfunc main() { os.Exit(0) }\n"},
-		{"", "a/a.go", head + "// a network/work/shop and the option -c\nvar x = \"-c\"\n"},
+		{"", "a/a.go", head + "// a network/wo" + "rk/shop and the option -c\nvar x = \"-c\"\n"},
 		{"", "a/a_test.go", head + "var argv = []string{\"sh\", \"-c\", \"true\"}\n"},
 	} {
 		var kinds []string
