@@ -30,11 +30,15 @@ const (
 
 // Rule: One allowed destination. to is an address or a CIDR, IPv4 or IPv6; or "box:" and the name
 // of a box of the same account: its address while it lives. It must let this box in too. ports is a
-// port or a range "first-last"; without it every port is meant. icmp has no ports.
+// port or a range "first-last"; without it every port is meant. icmp has no ports. A rule with
+// seconds (1 to 31536000) ends so long after the call, one with until (RFC 3339) at that time;
+// replies say until. At its end the flows that only it admitted are cut.
 type Rule struct {
 	To       string   `json:"to"`
 	Ports    string   `json:"ports,omitempty"`
 	Protocol Protocol `json:"protocol"`
+	Seconds  int      `json:"seconds,omitempty"`
+	Until    string   `json:"until,omitempty"`
 }
 
 // Ingress: Who may reach the listeners of a box. host: this host (not other boxes). any: other
@@ -73,6 +77,49 @@ const (
 	ModeOwnIP Mode = "own_ip"
 )
 
+// Localhost: Whose localhost a box of mode host has. own: what it binds on localhost or a wildcard
+// is bound on the box's own address, and localhost is the box's own listener first. shared: the
+// host's.
+type Localhost string
+
+// Values of Localhost.
+const (
+	LocalhostOwn    Localhost = "own"
+	LocalhostShared Localhost = "shared"
+)
+
+// Tap: The tap of an own_ip box, made inside its namespace. address is in CIDR form
+// ("10.0.2.15/24"), gateway is inside it. mtu is 1500 when absent (576 to 65520), name is tap0 when
+// absent.
+type Tap struct {
+	Address string `json:"address"`
+	Gateway string `json:"gateway"`
+	Mtu     int    `json:"mtu,omitempty"`
+	Name    string `json:"name,omitempty"`
+}
+
+// Listener: A socket of a box that takes connections (tcp) or datagrams from everybody (udp). url
+// where a browser can be sent to it.
+type Listener struct {
+	Protocol Protocol `json:"protocol"`
+	Address  string   `json:"address"`
+	Port     int      `json:"port"`
+	Url      string   `json:"url,omitempty"`
+}
+
+// Traffic: What one plane of the host's network sent and received since the table was filled. plane
+// is cohort (all boxes together), node (everything that is in no box), runner (what a runner put
+// into node/<uid>) or box.
+type Traffic struct {
+	Plane           string `json:"plane"`
+	Lease           string `json:"lease,omitempty"`
+	UID             int    `json:"uid,omitempty"`
+	SentPackets     int    `json:"sent_packets"`
+	SentBytes       int    `json:"sent_bytes"`
+	ReceivedPackets int    `json:"received_packets"`
+	ReceivedBytes   int    `json:"received_bytes"`
+}
+
 // Enforcement: per_box: the kernel decides for each box. none: this host cannot; the cause says
 // why.
 type Enforcement string
@@ -110,12 +157,14 @@ type HostEntry struct {
 	Address string `json:"address"`
 }
 
-// NetPlan: What a runner sets up for a box before its first process runs.
+// NetPlan: What a runner sets up for a box before its first process runs. With isolate the process
+// that is attached must have a network namespace of its own. tap is what Attach makes in it.
 type NetPlan struct {
 	Isolate     bool        `json:"isolate"`
 	Resolver    Resolver    `json:"resolver"`
 	Nameservers []string    `json:"nameservers"`
 	Hosts       []HostEntry `json:"hosts"`
+	Tap         *Tap        `json:"tap,omitempty"`
 }
 
 // MarshalJSON writes an empty list as [], never as null.
@@ -154,6 +203,10 @@ type LeaseInfo struct {
 	Processes         int         `json:"processes,omitempty"`
 	Refused           int         `json:"refused,omitempty"`
 	Since             string      `json:"since,omitempty"`
+	Mode              Mode        `json:"mode,omitempty"`
+	Localhost         Localhost   `json:"localhost,omitempty"`
+	Attempt           string      `json:"attempt,omitempty"`
+	Listeners         []Listener  `json:"listeners,omitempty"`
 }
 
 // RefusalKind: Why a packet was refused. address: the egress rules of the box do not allow it;
@@ -203,18 +256,21 @@ type Check struct {
 }
 
 // EventKind: What a lease event says. escaped: a process of the box was found outside its leaf, and
-// killed.
+// killed. expired: a timed rule ended. listening, closed: a listener of the box came or went.
 type EventKind string
 
 // Values of EventKind.
 const (
-	EventKindRefusal  EventKind = "refusal"
-	EventKindAttached EventKind = "attached"
-	EventKindUpdated  EventKind = "updated"
-	EventKindJoined   EventKind = "joined"
-	EventKindGone     EventKind = "gone"
-	EventKindRepaired EventKind = "repaired"
-	EventKindEscaped  EventKind = "escaped"
+	EventKindRefusal   EventKind = "refusal"
+	EventKindAttached  EventKind = "attached"
+	EventKindUpdated   EventKind = "updated"
+	EventKindJoined    EventKind = "joined"
+	EventKindGone      EventKind = "gone"
+	EventKindRepaired  EventKind = "repaired"
+	EventKindEscaped   EventKind = "escaped"
+	EventKindExpired   EventKind = "expired"
+	EventKindListening EventKind = "listening"
+	EventKindClosed    EventKind = "closed"
 )
 
 // Event: One thing that happened to a lease. text is one line for people.
@@ -252,6 +308,7 @@ func Methods() []string {
 		"Plan",
 		"Attach",
 		"Join",
+		"Listen",
 		"Update",
 		"Adopt",
 		"Abandon",
@@ -275,6 +332,8 @@ func NewIn(method string) any {
 		return new(AttachIn)
 	case "Join":
 		return new(JoinIn)
+	case "Listen":
+		return new(ListenIn)
 	case "Update":
 		return new(UpdateIn)
 	case "Adopt":
@@ -308,6 +367,8 @@ func NewOut(method string) any {
 		return new(AttachOut)
 	case "Join":
 		return new(JoinOut)
+	case "Listen":
+		return new(ListenOut)
 	case "Update":
 		return new(UpdateOut)
 	case "Adopt":
@@ -336,12 +397,20 @@ func NewOut(method string) any {
 // number. The plan lives as long as this connection, until it is attached. A plan that failed
 // reserved nothing. end_with_connection: the box ends when the connection closes, attached or not.
 // allow_unenforced: a confined box may run where the host cannot enforce; it is listed so.
+// localhost: only with mode host, where own is the default. The reply says which one the box gets,
+// and why not the one that was wanted. tap: only with mode own_ip, which needs it. attempt: the
+// runner's own id of this try, 1 to 64 printable characters; while a lease of the same account has
+// it, planning it again is AttemptTaken with the lease, so that a try whose answer was lost is not
+// made twice.
 type PlanIn struct {
-	Name              string `json:"name,omitempty"`
-	Mode              Mode   `json:"mode"`
-	Policy            Policy `json:"policy"`
-	EndWithConnection bool   `json:"end_with_connection,omitempty"`
-	AllowUnenforced   bool   `json:"allow_unenforced,omitempty"`
+	Name              string    `json:"name,omitempty"`
+	Mode              Mode      `json:"mode"`
+	Policy            Policy    `json:"policy"`
+	EndWithConnection bool      `json:"end_with_connection,omitempty"`
+	AllowUnenforced   bool      `json:"allow_unenforced,omitempty"`
+	Localhost         Localhost `json:"localhost,omitempty"`
+	Tap               *Tap      `json:"tap,omitempty"`
+	Attempt           string    `json:"attempt,omitempty"`
 }
 
 // PlanOut is the reply to Plan.
@@ -356,13 +425,17 @@ type PlanOut struct {
 	Enforcement      Enforcement `json:"enforcement"`
 	EnforcementCause string      `json:"enforcement_cause,omitempty"`
 	Boundary         Boundary    `json:"boundary"`
+	Localhost        Localhost   `json:"localhost,omitempty"`
+	LocalhostCause   string      `json:"localhost_cause,omitempty"`
 }
 
 // AttachIn holds the parameters of Attach: Puts a held, childless process of the caller, and all
 // its threads, into the leaf; the verdict is live and the name is published before it returns. The
 // process is given by pid, or by a pidfd as the only descriptor of the message. Only on the
 // connection that planned. On an error the lease stays planned and is still owed an Attach or an
-// Abandon.
+// Abandon. The process of a none or own_ip box must be in a network namespace of its own, which has
+// no other user yet. The reply of an own_ip box carries the descriptor of the tap, once: it is
+// closed in the box at teardown.
 type AttachIn struct {
 	Lease string `json:"lease"`
 	PID   int    `json:"pid,omitempty"`
@@ -373,7 +446,8 @@ type AttachOut struct {
 }
 
 // JoinIn holds the parameters of Join: Puts a further held process into the leaf of an attached
-// box.
+// box. For a none or own_ip box the reply carries the descriptor of the box's network namespace,
+// which the process must enter (setns(2)) before it runs.
 type JoinIn struct {
 	Lease  string   `json:"lease"`
 	Secret string   `json:"secret"`
@@ -385,6 +459,22 @@ type JoinIn struct {
 // JoinOut is the reply to Join.
 type JoinOut struct {
 	Net NetPlan `json:"net"`
+}
+
+// ListenIn holds the parameters of Listen: A listening socket (tcp) or a bound one (udp) on the
+// box's own address, made inside its leaf, as the only descriptor of the reply. port 0 takes a free
+// one.
+type ListenIn struct {
+	Lease    string   `json:"lease"`
+	Secret   string   `json:"secret"`
+	Protocol Protocol `json:"protocol"`
+	Port     int      `json:"port"`
+}
+
+// ListenOut is the reply to Listen.
+type ListenOut struct {
+	Address string `json:"address"`
+	Port    int    `json:"port"`
 }
 
 // UpdateIn holds the parameters of Update: A new policy for an attached box. All of it replaces the
@@ -481,6 +571,7 @@ type StatusOut struct {
 	RefusalsTold     int         `json:"refusals_told,omitempty"`
 	RefusalsLost     int         `json:"refusals_lost,omitempty"`
 	Answers          []Counter   `json:"answers,omitempty"`
+	Traffic          []Traffic   `json:"traffic,omitempty"`
 }
 
 // VerifyIn holds the parameters of Verify: Checks that only root can make: tree, table, belt,
@@ -552,6 +643,10 @@ func NewError(name string) Error {
 		return new(InvalidArgument)
 	case "dev.minimal.Host.NameTaken":
 		return new(NameTaken)
+	case "dev.minimal.Host.AttemptTaken":
+		return new(AttemptTaken)
+	case "dev.minimal.Host.CannotListen":
+		return new(CannotListen)
 	case "dev.minimal.Host.NoAddress":
 		return new(NoAddress)
 	case "dev.minimal.Host.RangeUnavailable":
@@ -621,6 +716,39 @@ func (e *NameTaken) Error() string { return e.Message }
 
 // Hint is the command or change that helps; it may be empty.
 func (e *NameTaken) Hint() string { return e.Next }
+
+// AttemptTaken: A lease of the same account was planned with this attempt.
+type AttemptTaken struct {
+	Lease   string `json:"lease"`
+	Attempt string `json:"attempt"`
+	Message string `json:"message"`
+	Next    string `json:"next"`
+}
+
+// ErrorName is the full varlink name.
+func (e *AttemptTaken) ErrorName() string { return "dev.minimal.Host.AttemptTaken" }
+
+// Error is the message: one line that names the fact.
+func (e *AttemptTaken) Error() string { return e.Message }
+
+// Hint is the command or change that helps; it may be empty.
+func (e *AttemptTaken) Hint() string { return e.Next }
+
+// CannotListen: The socket cannot be made: the port is taken, or the address is not the box's.
+type CannotListen struct {
+	Port    int    `json:"port"`
+	Message string `json:"message"`
+	Next    string `json:"next"`
+}
+
+// ErrorName is the full varlink name.
+func (e *CannotListen) ErrorName() string { return "dev.minimal.Host.CannotListen" }
+
+// Error is the message: one line that names the fact.
+func (e *CannotListen) Error() string { return e.Message }
+
+// Hint is the command or change that helps; it may be empty.
+func (e *CannotListen) Hint() string { return e.Next }
 
 // NoAddress: No address of the range is free.
 type NoAddress struct {

@@ -2,6 +2,7 @@ package helper
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -118,7 +119,7 @@ func TestForeignLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := api.LeaseInfo{Name: "web", Address: "127.0.64.1", UID: operatorUID, State: api.LeaseStateAttached}
-	if len(list.Leases) != 1 || list.Leases[0] != want {
+	if len(list.Leases) != 1 || !reflect.DeepEqual(list.Leases[0], want) {
 		t.Errorf("another's lease is listed as %+v", list.Leases)
 	}
 	for _, method := range []string{"Attach", "Join", "Update", "Adopt", "Abandon", "Teardown"} {

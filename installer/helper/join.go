@@ -2,7 +2,6 @@ package helper
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/gominimal/minhost/installer/api"
@@ -58,62 +57,6 @@ func (h *Helper) join(ctx context.Context, c request, in api.JoinIn) (api.JoinOu
 	h.log.Info("joined", "box", b.Name, "kind", in.Kind, "name", api.Text(in.Name), "leaf", b.leaf.Path(), "pid", p.PID())
 	h.tell(b, api.EventKindJoined, fmt.Sprintf("%s %s joined", in.Kind, api.Text(in.Name)))
 	return api.JoinOut{Net: netPlan(b.Policy)}, nil
-}
-
-// update replaces the policy of an attached box: table first, then record and memory.
-func (h *Helper) update(ctx context.Context, c request, in api.UpdateIn) (api.UpdateOut, error) {
-	p, err := policyFrom(in.Policy)
-	if err != nil {
-		return api.UpdateOut{}, err
-	}
-	b, err := h.use(c, in.Lease, in.Secret)
-	if err != nil {
-		return api.UpdateOut{}, err
-	}
-	if h.cfg.Table == nil && p.Confined() && !b.Unenforced {
-		return api.UpdateOut{}, &api.Unenforceable{Message: "this host cannot confine a box: " + h.cfg.Unenforceable, Next: "minhost verify"}
-	}
-	b.changing.Lock() // no verdict may be written behind the one that Teardown takes away
-	defer b.changing.Unlock()
-	h.mu.Lock()
-	old := b.Policy
-	err = h.afford(b.UID, p, b)
-	if err == nil {
-		err = answer(lease.Ask(b.State, lease.OpUse), b.Lease, lease.OpUse)
-	}
-	h.mu.Unlock()
-	if err != nil {
-		return api.UpdateOut{}, err
-	}
-	if err := h.change(ctx, b, p); err != nil {
-		back := h.change(context.WithoutCancel(ctx), b, old)
-		_, cerr := h.cut(b)
-		return api.UpdateOut{}, errors.Join(internal("update", err), back, cerr)
-	}
-	// The policy counts from here on, whatever becomes of older flows: it is not taken back.
-	ended, err := h.cut(b)
-	if err != nil {
-		return api.UpdateOut{}, internal("the new policy is live, but older flows may be too", err)
-	}
-	h.log.Info("updated", "lease", b.ID, "box", b.Name, "egress", p.Egress, "rules", len(p.Rules), "ended", ended)
-	h.tell(b, api.EventKindUpdated, "policy updated")
-	return api.UpdateOut{}, nil
-}
-
-// change records a policy and makes it live. The record goes first: a helper that dies in between
-// must not come back with the policy that was to be tightened.
-func (h *Helper) change(ctx context.Context, b *box, p lease.Policy) error {
-	h.mu.Lock()
-	b.renew(p)
-	b.Cutting = h.cfg.Table != nil // a repair that runs now refills with it
-	h.mu.Unlock()
-	if err := h.record(b); err != nil {
-		return fmt.Errorf("record lease: %w", err)
-	}
-	if h.cfg.Table == nil {
-		return nil
-	}
-	return h.enforce(ctx, b)
 }
 
 // adopt makes this connection the owner.

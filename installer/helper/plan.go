@@ -54,7 +54,7 @@ func (h *Helper) wanted(c request, in api.PlanIn) (lease.Lease, error) {
 		return lease.Lease{}, &api.NotSupported{
 			Message: fmt.Sprintf("mode %s: this helper makes boxes that share the host's network only", in.Mode), Next: "use mode host"}
 	}
-	l := lease.Lease{UID: c.peer.UID, State: lease.Planned, EndWithConnection: in.EndWithConnection, Since: h.cfg.Now().UTC()}
+	l := lease.Lease{UID: c.peer.UID, State: lease.Planned, Mode: lease.ModeHost, EndWithConnection: in.EndWithConnection, Since: h.cfg.Now().UTC()}
 	var err error
 	if in.Name != "" {
 		if l.Name, err = lease.ParseName(in.Name); err != nil {

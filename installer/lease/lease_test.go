@@ -17,7 +17,7 @@ func sample(t *testing.T) Lease {
 		t.Fatal(err)
 	}
 	l := Lease{ID: "b0123456789abcdef", Number: 7, UID: 1000, Name: "web", Address: netip.MustParseAddr("127.0.64.3"), Policy: p,
-		State: Attached, EndWithConnection: true, Since: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)}
+		State: Attached, Mode: ModeHost, EndWithConnection: true, Since: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)}
 	copy(l.SecretHash[:], bytes.Repeat([]byte{0xab}, 32))
 	return l
 }
@@ -41,6 +41,37 @@ func TestRecord(t *testing.T) {
 	}
 	if _, err := Decode(b, "boot-2"); err == nil {
 		t.Error("a record of another boot is taken")
+	}
+}
+
+// An own-ip box and one with its own localhost come back as they were.
+func TestRecordOfNetworks(t *testing.T) {
+	for name, change := range map[string]func(*Lease){
+		"own localhost": func(l *Lease) { l.OwnLocalhost, l.Attempt = true, "try 7" },
+		"none":          func(l *Lease) { l.Mode = ModeNone },
+		"own-ip": func(l *Lease) {
+			l.Mode = ModeOwnIP
+			l.Tap = Tap{netip.MustParsePrefix("10.0.2.15/24"), netip.MustParseAddr("10.0.2.2"), 1500, "tap0"}
+		},
+	} {
+		want := sample(t)
+		change(&want)
+		b, err := Encode(want, "boot-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Decode(b, "boot-1"); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v\n got %+v\nwant %+v", name, err, got, want)
+		}
+	}
+	b, err := Encode(sample(t), "boot-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []string{"bridge", "own_ip"} {
+		if _, err := Decode(bytes.Replace(b, []byte(`"mode":"host"`), []byte(`"mode":"`+mode+`"`), 1), "boot-1"); err == nil {
+			t.Errorf("mode %s without a tap is taken", mode)
+		}
 	}
 }
 
