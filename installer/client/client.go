@@ -79,15 +79,35 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// call makes one call with one reply.
+// call makes one call with one reply, which carries no descriptor.
 func (c *Client) call(ctx context.Context, method string, in, out any, fds ...*os.File) error {
+	f, err := c.callForFile(ctx, method, in, out, fds...)
+	closeAll(f)
+	return err
+}
+
+// callForFile makes one call whose reply may carry a descriptor: nil when it carries none.
+func (c *Client) callForFile(ctx context.Context, method string, in, out any, fds ...*os.File) (*os.File, error) {
 	receive, done, err := c.start(ctx, method, in, 0, fds)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer done()
-	_, err = c.receive(ctx, method, receive, out)
-	return err
+	_, got, err := c.receive(ctx, method, receive, out)
+	if err != nil || len(got) == 0 {
+		closeAll(got...)
+		return nil, err
+	}
+	closeAll(got[1:]...)
+	return got[0], nil
+}
+
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		if f != nil {
+			f.Close()
+		}
+	}
 }
 
 type receiver func(ctx context.Context, out any) (flags uint64, fds []*os.File, err error)
@@ -112,18 +132,16 @@ func (c *Client) start(ctx context.Context, method string, in any, flags uint64,
 	return receive, done, nil
 }
 
-// receive reads one reply. A reply that cannot be read ends the connection.
-func (c *Client) receive(ctx context.Context, method string, receive receiver, out any) (flags uint64, err error) {
-	flags, fds, err := receive(ctx, out)
-	for _, f := range fds { // no method has any yet
-		f.Close()
-	}
+// receive reads one reply. The descriptors are the caller's, also behind an error. A reply that cannot be
+// read ends the connection.
+func (c *Client) receive(ctx context.Context, method string, receive receiver, out any) (flags uint64, fds []*os.File, err error) {
+	flags, fds, err = receive(ctx, out)
 	if err == nil {
-		return flags, nil
+		return flags, fds, nil
 	}
 	if answered, known := reply(method, err); known {
-		return 0, answered
+		return 0, fds, answered
 	}
 	c.Close()
-	return 0, callFailure(method, err)
+	return 0, fds, callFailure(method, err)
 }

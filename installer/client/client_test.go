@@ -48,7 +48,11 @@ func TestEveryMethodIsCalled(t *testing.T) {
 		"Update": func() error { return c.Update(ctx, api.UpdateIn{Lease: p.Lease, Policy: plan.Policy}) },
 		"Adopt":  func() error { return c.Adopt(ctx, api.AdoptIn{Lease: p.Lease, Secret: p.Secret}) },
 		"Join": func() error {
-			_, err := c.Join(ctx, api.JoinIn{Lease: p.Lease, Secret: p.Secret, Kind: api.JoinKindTask, PID: self}, nil)
+			_, _, err := c.Join(ctx, api.JoinIn{Lease: p.Lease, Secret: p.Secret, Kind: api.JoinKindTask, PID: self}, nil)
+			return err
+		},
+		"Listen": func() error {
+			_, _, err := c.Listen(ctx, api.ListenIn{Lease: p.Lease, Secret: p.Secret, Protocol: api.ProtocolTCP, Port: 80})
 			return err
 		},
 		"List":    func() error { _, err := c.List(ctx); return err },

@@ -16,15 +16,33 @@ func (c *Client) Plan(ctx context.Context, in api.PlanIn) (out api.PlanOut, err 
 }
 
 // Attach puts a held process into the leaf of a plan. The process is pidfd, or in.PID where
-// pidfd is nil (a process that this program has not waited for: its number cannot be reused).
+// pidfd is nil (a process that this program has not waited for: its number cannot be reused). A box
+// of mode own_ip is attached with AttachTap.
 func (c *Client) Attach(ctx context.Context, in api.AttachIn, pidfd *os.File) error {
 	var out api.AttachOut
 	return c.call(ctx, "Attach", in, &out, files(pidfd)...)
 }
 
-// Join puts a further held process, given as in Attach, into the leaf of an attached box.
-func (c *Client) Join(ctx context.Context, in api.JoinIn, pidfd *os.File) (out api.JoinOut, err error) {
-	return out, c.call(ctx, "Join", in, &out, files(pidfd)...)
+// AttachTap is Attach for a box of mode own_ip. It returns the descriptor of the tap, which nobody
+// gets a second time; the caller closes it.
+func (c *Client) AttachTap(ctx context.Context, in api.AttachIn, pidfd *os.File) (tap *os.File, err error) {
+	var out api.AttachOut
+	return c.callForFile(ctx, "Attach", in, &out, files(pidfd)...)
+}
+
+// Join puts a further held process, given as in Attach, into the leaf of an attached box. For a
+// none or own_ip box it returns the network namespace that the process must enter, which the caller
+// closes; nil for others.
+func (c *Client) Join(ctx context.Context, in api.JoinIn, pidfd *os.File) (out api.JoinOut, netns *os.File, err error) {
+	netns, err = c.callForFile(ctx, "Join", in, &out, files(pidfd)...)
+	return out, netns, err
+}
+
+// Listen returns a socket on the address of an attached box: listening (tcp) or bound (udp). It
+// carries the box's verdict for ever, whoever holds it; the caller closes it.
+func (c *Client) Listen(ctx context.Context, in api.ListenIn) (out api.ListenOut, socket *os.File, err error) {
+	socket, err = c.callForFile(ctx, "Listen", in, &out)
+	return out, socket, err
 }
 
 // Update replaces the policy of an attached box.

@@ -20,7 +20,8 @@ func (c *Client) Watch(ctx context.Context, in api.WatchIn, each func(api.Event)
 	defer done()
 	for {
 		var out api.WatchOut
-		flags, err := c.receive(ctx, "Watch", receive, &out)
+		flags, fds, err := c.receive(ctx, "Watch", receive, &out)
+		closeAll(fds...)
 		if err != nil {
 			return err
 		}

@@ -31,6 +31,7 @@ func methods() map[string]method {
 		"Plan":     {operators, unary((*Helper).plan)},
 		"Attach":   {operators, unary((*Helper).attach)},
 		"Join":     {operators, unary((*Helper).join)},
+		"Listen":   {operators, unary((*Helper).listen)},
 		"Update":   {operators, unary((*Helper).update)},
 		"Adopt":    {operators, unary((*Helper).adopt)},
 		"Abandon":  {operators, unary((*Helper).abandon)},

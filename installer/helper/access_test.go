@@ -17,6 +17,7 @@ func TestAccess(t *testing.T) {
 		"Plan":     {operator: true, root: true},
 		"Attach":   {operator: true, root: true},
 		"Join":     {operator: true, root: true},
+		"Listen":   {operator: true, root: true},
 		"Update":   {operator: true, root: true},
 		"Adopt":    {operator: true, root: true},
 		"Abandon":  {operator: true, root: true},
@@ -65,6 +66,8 @@ func probe(method string) any {
 		return api.ExplainIn{Box: id, Destination: "192.0.2.7:443"}
 	case "Join":
 		return api.JoinIn{Lease: id, Secret: "x", Kind: api.JoinKindExec}
+	case "Listen":
+		return api.ListenIn{Lease: id, Secret: "x", Protocol: api.ProtocolTCP, Port: 80}
 	case "Update":
 		return api.UpdateIn{Lease: id, Secret: "x", Policy: api.Policy{Egress: api.EgressDeny}}
 	case "Attach":

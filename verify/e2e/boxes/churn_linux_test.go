@@ -43,7 +43,7 @@ var cycles = map[string]cycle{
 		}
 		pid, err := l.start()
 		if err == nil {
-			_, err = l.c.Join(ctx, api.JoinIn{Lease: l.plan.Lease, Secret: l.plan.Secret, Kind: api.JoinKindTask, PID: pid}, nil)
+			_, _, err = l.c.Join(ctx, api.JoinIn{Lease: l.plan.Lease, Secret: l.plan.Secret, Kind: api.JoinKindTask, PID: pid}, nil)
 		}
 		return errors.Join(err, l.teardown(ctx))
 	},

@@ -103,7 +103,7 @@ func TestLeaseErrors(t *testing.T) {
 		{"planned", mine, plan.Lease, plan.Secret, "WrongState"},
 	} {
 		h.wants(c.what+", update", c.c.Update(h.ctx(), api.UpdateIn{Lease: c.lease, Secret: c.secret, Policy: openPolicy()}), c.name)
-		_, err := c.c.Join(h.ctx(), api.JoinIn{Lease: c.lease, Secret: c.secret, Kind: api.JoinKindTask, PID: held.PID()}, nil)
+		_, _, err := c.c.Join(h.ctx(), api.JoinIn{Lease: c.lease, Secret: c.secret, Kind: api.JoinKindTask, PID: held.PID()}, nil)
 		h.wants(c.what+", join", err, c.name)
 		h.wants(c.what+", adopt", c.c.Adopt(h.ctx(), api.AdoptIn{Lease: c.lease, Secret: c.secret}), c.name)
 		_, err = c.c.Teardown(h.ctx(), api.TeardownIn{Lease: c.lease, Secret: c.secret, Kill: true})
@@ -171,7 +171,7 @@ func TestTargets(t *testing.T) {
 		if errors.As(err, &refused) && refused.Reason != target.reason {
 			t.Errorf("process %s: reason %q; want %q", target.what, refused.Reason, target.reason)
 		}
-		_, err = c.Join(h.ctx(), api.JoinIn{Lease: boxed.plan.Lease, Secret: boxed.plan.Secret, Kind: api.JoinKindExec, PID: target.pid}, nil)
+		_, _, err = c.Join(h.ctx(), api.JoinIn{Lease: boxed.plan.Lease, Secret: boxed.plan.Secret, Kind: api.JoinKindExec, PID: target.pid}, nil)
 		h.wants("join of a process "+target.what, err, target.name)
 	}
 	null, err := os.Open("/dev/null")

@@ -19,7 +19,7 @@ func TestLeaving(t *testing.T) {
 	b := h.box("leaver", api.Policy{Egress: api.EgressDeny})
 	joined := netlab.Start(t, netlab.Spawn{Leaf: netlab.NoLeaf}, "netlab-sleep")
 	joined.Line()
-	_, err := h.dial().Join(h.ctx(), api.JoinIn{Lease: b.plan.Lease, Secret: b.plan.Secret, Kind: api.JoinKindTask, PID: joined.PID()}, nil)
+	_, _, err := h.dial().Join(h.ctx(), api.JoinIn{Lease: b.plan.Lease, Secret: b.plan.Secret, Kind: api.JoinKindTask, PID: joined.PID()}, nil)
 	h.must(err)
 	events := make(chan api.Event, 10)
 	watching := h.dial()
