@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 )
 
 // Egress is the first word of a policy.
@@ -49,12 +50,14 @@ const MaxIngressBoxes = 100
 const EveryBox = "*"
 
 // Rule allows one range of destinations. Without ports, First is 0 and Last is 65535. With Box it is
-// the address of that box, while it lives: To is invalid until Resolve fills it.
+// the address of that box, while it lives: To is invalid until Verdict fills it. Until is when the rule
+// ends, as Term makes it; zero for one that never does.
 type Rule struct {
 	To          netip.Prefix
 	Box         string
 	First, Last uint16
 	Protocol    Protocol
+	Until       time.Time
 }
 
 // Policy is what a box declared, in canonical form: made by Canonical, comparable with Equal.

@@ -46,6 +46,7 @@ type stored struct {
 	To       string   `json:"to"`
 	Ports    string   `json:"ports,omitempty"`
 	Protocol Protocol `json:"protocol"`
+	Until    string   `json:"until,omitempty"`
 }
 
 // Encode returns the durable form of a lease of this boot.
@@ -64,7 +65,7 @@ func Encode(l Lease, bootID string) ([]byte, error) {
 		r.Address = l.Address.String()
 	}
 	for _, x := range l.Policy.Rules {
-		r.Rules = append(r.Rules, stored{x.Target(), x.Ports(), x.Protocol})
+		r.Rules = append(r.Rules, stored{x.Target(), x.Ports(), x.Protocol, x.Ends()})
 	}
 	for _, p := range l.Policy.DenySubnets {
 		r.DenySubnets = append(r.DenySubnets, p.String())
@@ -150,6 +151,9 @@ func (r record) policy() (Policy, error) {
 	p := Policy{Egress: r.Egress, Ingress: r.Ingress, IngressPorts: r.IngressPorts, IngressBoxes: r.IngressBoxes}
 	for _, s := range r.Rules {
 		rule, err := ParseRule(s.To, s.Ports, s.Protocol)
+		if err == nil && s.Until != "" {
+			rule.Until, err = parseInstant(s.Until)
+		}
 		if err != nil {
 			return Policy{}, err
 		}

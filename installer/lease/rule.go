@@ -105,7 +105,7 @@ func (r Rule) Target() string {
 }
 
 // String returns the form that minhost run --allow takes: 127.0.0.1/32:8080/tcp,
-// [2001:db8::]/32:443/tcp, 10.0.0.0/8/any, box:api:3000/tcp.
+// [2001:db8::]/32:443/tcp, 10.0.0.0/8/any, box:api:3000/tcp, 10.0.0.0/8/any@2026-01-02T15:04:05Z.
 func (r Rule) String() string {
 	to := r.Target()
 	if r.Box == "" && r.To.Addr().Is6() {
@@ -114,19 +114,23 @@ func (r Rule) String() string {
 	if p := r.Ports(); p != "" {
 		to += ":" + p
 	}
-	return to + "/" + string(r.Protocol)
+	to += "/" + string(r.Protocol)
+	if !r.Until.IsZero() {
+		to += "@" + r.Ends()
+	}
+	return to
 }
 
-// covers says whether every packet that o admits is admitted by r.
+// covers says whether every packet that o admits is admitted by r, for as long.
 func (r Rule) covers(o Rule) bool {
-	return (r.Protocol == o.Protocol || r.Protocol == Any) && r.Box == o.Box &&
+	return (r.Protocol == o.Protocol || r.Protocol == Any) && r.Box == o.Box && r.outlasts(o) &&
 		(r.Box != "" || r.To.Bits() <= o.To.Bits() && r.To.Contains(o.To.Addr())) &&
 		(r.AllPorts() || r.First <= o.First && r.Last >= o.Last)
 }
 
 func compareRules(a, b Rule) int {
 	return cmp.Or(cmp.Compare(a.Box, b.Box), comparePrefixes(a.To, b.To), cmp.Compare(a.Protocol, b.Protocol),
-		cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last))
+		cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last), a.Until.Compare(b.Until))
 }
 
 func comparePrefixes(a, b netip.Prefix) int {
