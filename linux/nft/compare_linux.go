@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 )
 
 // differences says, one line each, how a listing differs from the wanted ruleset, in chains, rules
@@ -41,7 +42,7 @@ func differences(want Ruleset, have listed, elements bool) []string {
 		case def != s.definition():
 			out = append(out, fmt.Sprintf("set %s is %q, wanted %q", s.Name, def, s.definition()))
 		case elements && !s.Dynamic:
-			out = append(out, elementDifferences(s.Name, s.Elements, have.elements[s.Name])...)
+			out = append(out, elementDifferences(s.Name, lasting(s.Elements, time.Now()), have.elements[s.Name])...)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(have.sets)) {

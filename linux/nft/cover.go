@@ -24,6 +24,7 @@ type cell struct {
 	from, to              netip.Addr
 	protoFirst, protoLast uint8
 	ports                 span
+	until                 int64 // when it ends, see ends
 }
 
 // addrs is an inclusive range of addresses of one family.
@@ -36,6 +37,9 @@ type coverage [256][]span
 // refuse (nft_set_pipapo, EEXIST or ENOTEMPTY). Prefixes are nested or disjoint, so a rule only
 // adds what no wider prefix allows already, and addresses are never cut.
 func cells(rules []lease.Rule, v6 bool) []cell {
+	if anyEnds(rules) {
+		return timedCells(rules, v6)
+	}
 	own := map[netip.Prefix]*coverage{}
 	for _, r := range rules {
 		p := r.To.Masked()
@@ -106,7 +110,7 @@ func (c *coverage) cells(a addrs) []cell {
 			q++
 		}
 		for _, s := range c[p] {
-			out = append(out, cell{a.from, a.to, uint8(p), uint8(q), s})
+			out = append(out, cell{a.from, a.to, uint8(p), uint8(q), s, 0})
 		}
 		p = q + 1
 	}
@@ -156,13 +160,13 @@ func subtract(a, b []span) []span {
 func joinAddrs(in []cell) []cell {
 	slices.SortFunc(in, func(a, b cell) int {
 		return cmp.Or(cmp.Compare(a.protoFirst, b.protoFirst), cmp.Compare(a.protoLast, b.protoLast),
-			cmp.Compare(a.ports.first, b.ports.first), cmp.Compare(a.ports.last, b.ports.last), a.from.Compare(b.from))
+			cmp.Compare(a.ports.first, b.ports.first), cmp.Compare(a.ports.last, b.ports.last), cmp.Compare(a.until, b.until), a.from.Compare(b.from))
 	})
 	var out []cell
 	for _, c := range in {
 		if n := len(out); n > 0 {
 			l := &out[n-1]
-			if l.protoFirst == c.protoFirst && l.protoLast == c.protoLast && l.ports == c.ports && l.to.Next() == c.from {
+			if l.protoFirst == c.protoFirst && l.protoLast == c.protoLast && l.ports == c.ports && l.until == c.until && l.to.Next() == c.from {
 				l.to = c.to
 				continue
 			}

@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"net/netip"
@@ -51,7 +52,8 @@ func leafElements(m Marks, v lease.Verdict, policy uint32) []setElement {
 		{setOwn, Element{Key: leaf + fMark(in)}},
 		{setOwn, Element{Key: leaf + fMark(started)}},
 		{setOwn, Element{Key: leaf + fMark(m.Started(v.Number, v.Generation+1))}},
-		{setJudged, Element{Key: leaf + fMark(started)}},
+		// Flows are judged anew once a rule has ended, whoever lives to notice.
+		{setJudged, Element{Key: leaf + fMark(started), Until: ends(v.Policy.NextEnd())}},
 	}
 	if a := v.Address.Unmap(); a.Is4() {
 		out = append(out,
@@ -129,7 +131,7 @@ func compile(p lease.Policy) compiled {
 func (c compiled) key() string {
 	var b strings.Builder
 	for _, e := range c.elements(0) {
-		fmt.Fprintf(&b, "%s%x-%x\n", e.set, e.Key, e.End)
+		fmt.Fprintf(&b, "%s%x-%x@%d\n", e.set, e.Key, e.End, e.Until)
 	}
 	return b.String()
 }
@@ -146,6 +148,7 @@ func (c compiled) elements(id uint32) []setElement {
 		for _, x := range s.cells {
 			e := Element{Key: policy + fAddr(x.from) + fProto(x.protoFirst), End: policy + fAddr(x.to) + fProto(x.protoLast)}
 			if s.ports {
+				e.Until = x.until
 				e.Key += fService(x.ports.first)
 				e.End += fService(x.ports.last)
 			}
@@ -182,5 +185,5 @@ func compareElements(a, b Element) int {
 	if c := strings.Compare(a.End, b.End); c != 0 {
 		return c
 	}
-	return strings.Compare(a.Data, b.Data)
+	return cmp.Or(strings.Compare(a.Data, b.Data), cmp.Compare(a.Until, b.Until))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,7 +22,7 @@ func (c *conn) listElements(ctx context.Context, set string) ([]Element, error) 
 // find returns the element of a map or set that has this key.
 func (c *conn) find(ctx context.Context, set string, key string) (Element, bool, error) {
 	var b batch
-	b.put(unix.NFT_MSG_GETSETELEM, 0, attr(unix.NFTA_SET_ELEM_LIST_SET, cstr(set)), b.list([]Element{{Key: key}}))
+	b.put(unix.NFT_MSG_GETSETELEM, 0, attr(unix.NFTA_SET_ELEM_LIST_SET, cstr(set)), b.list([]Element{{Key: key}}, time.Time{}))
 	answers, err := c.request(ctx, b.messages[0])
 	if errors.Is(err, unix.ENOENT) {
 		return Element{}, false, nil
@@ -65,6 +66,8 @@ func readElements(data []byte) ([]Element, error) {
 					return value(&e.End, v)
 				case unix.NFTA_SET_ELEM_DATA:
 					return value(&e.Data, v)
+				case unix.NFTA_SET_ELEM_USERDATA:
+					e.Until = readLifetime(v)
 				}
 				return nil
 			})

@@ -216,7 +216,7 @@ func readSet(data []byte) (Set, error) {
 			s.Name = cstring(v)
 		case unix.NFTA_SET_FLAGS:
 			f := num(v)
-			s.Interval, s.Dynamic = f&unix.NFT_SET_INTERVAL != 0, f&unix.NFT_SET_EVAL != 0
+			s.Interval, s.Dynamic, s.Timed = f&unix.NFT_SET_INTERVAL != 0, f&unix.NFT_SET_EVAL != 0, f&unix.NFT_SET_TIMEOUT != 0
 		case unix.NFTA_SET_KEY_TYPE:
 			key = num(v)
 		case unix.NFTA_SET_KEY_LEN:

@@ -41,14 +41,17 @@ type Set struct {
 	// Dynamic sets are filled by packets: their elements are not part of the wanted state.
 	Dynamic bool
 	// Timeout of the elements of a dynamic set, in seconds; 0 for none.
-	Timeout  uint32
+	Timeout uint32
+	// Timed: elements may have an end of their own.
+	Timed    bool
 	Elements []Element
 }
 
 // Element is one element as bytes, comparable. End is the last key of an interval, inclusive; Data
-// is a map's value.
+// is a map's value; Until is when the kernel drops it, see ends.
 type Element struct {
 	Key, End, Data string
+	Until          int64
 }
 
 // setElement is an element with the name of its set.
@@ -96,7 +99,7 @@ func (s Set) definition() string {
 	if s.Dynamic {
 		b.WriteString(" dynamic")
 	}
-	if s.Timeout != 0 {
+	if s.Timeout != 0 || s.Timed {
 		b.WriteString(" timeout")
 	}
 	return b.String()
@@ -154,7 +157,7 @@ func emptySets() []Set {
 		{Name: setCtLease, Key: []kind{kCgroup}, Data: mark},
 		{Name: setCtOut, Key: []kind{kCgroup}, Data: mark},
 		{Name: setSelf, Key: []kind{kCgroup, kMark}},
-		{Name: setJudged, Key: []kind{kCgroup, kMark}},
+		{Name: setJudged, Key: []kind{kCgroup, kMark}, Timed: true},
 		{Name: setSelfMark, Key: []kind{kCgroup, kMark}},
 		{Name: setOwn, Key: []kind{kCgroup, kMark}},
 		{Name: setSelfAddr, Key: []kind{kMark, kAddr4, kAddr4}},
@@ -165,8 +168,8 @@ func emptySets() []Set {
 		{Name: setInBoxes, Key: []kind{kCgroup}},
 		{Name: setInNone, Key: []kind{kCgroup}},
 		{Name: setCutting, Key: []kind{kCgroup}},
-		{Name: setAllow4, Key: []kind{kMark, kAddr4, kProto, kService}, Interval: true},
-		{Name: setAllow6, Key: []kind{kMark, kAddr6, kProto, kService}, Interval: true},
+		{Name: setAllow4, Key: []kind{kMark, kAddr4, kProto, kService}, Interval: true, Timed: true},
+		{Name: setAllow6, Key: []kind{kMark, kAddr6, kProto, kService}, Interval: true, Timed: true},
 		{Name: setDeny4, Key: []kind{kMark, kAddr4}, Interval: true},
 		{Name: setDeny6, Key: []kind{kMark, kAddr6}, Interval: true},
 		{Name: setDNS4, Key: []kind{kMark, kAddr4, kProto}, Interval: true},

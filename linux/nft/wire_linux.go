@@ -3,6 +3,7 @@ package nft
 import (
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"github.com/google/nftables/expr"
 	"github.com/mdlayher/netlink"
@@ -103,7 +104,7 @@ func (b *batch) addSet(s Set) {
 	if s.Dynamic {
 		flags |= unix.NFT_SET_EVAL
 	}
-	if s.Timeout != 0 {
+	if s.Timeout != 0 || s.Timed {
 		flags |= unix.NFT_SET_TIMEOUT
 	}
 	b.sets++
@@ -160,22 +161,24 @@ func (b *batch) flushSet(name string) {
 }
 
 func (b *batch) addElements(set string, elements []Element) {
-	b.elements(unix.NFT_MSG_NEWSETELEM, netlink.Create, set, elements)
+	b.elements(unix.NFT_MSG_NEWSETELEM, netlink.Create, set, elements, time.Now())
 }
 
 func (b *batch) delElements(set string, elements []Element) {
-	b.elements(unix.NFT_MSG_DELSETELEM, 0, set, elements)
+	b.elements(unix.NFT_MSG_DELSETELEM, 0, set, elements, time.Time{})
 }
 
-func (b *batch) elements(message uint16, flags netlink.HeaderFlags, set string, elements []Element) {
+func (b *batch) elements(message uint16, flags netlink.HeaderFlags, set string, elements []Element, now time.Time) {
+	elements = lasting(elements, now)
 	for len(elements) > 0 {
 		n := min(perMessage, len(elements))
-		b.put(message, flags, attr(unix.NFTA_SET_ELEM_LIST_SET, cstr(set)), b.list(elements[:n]))
+		b.put(message, flags, attr(unix.NFTA_SET_ELEM_LIST_SET, cstr(set)), b.list(elements[:n], now))
 		elements = elements[n:]
 	}
 }
 
-func (b *batch) list(elements []Element) netlink.Attribute {
+// list writes elements. Those that are deleted (now is zero) are found by their keys.
+func (b *batch) list(elements []Element, now time.Time) netlink.Attribute {
 	items := make([]netlink.Attribute, 0, len(elements))
 	value := func(t uint16, v string) netlink.Attribute {
 		return b.nest(t, attr(unix.NFTA_DATA_VALUE, []byte(v)))
@@ -187,6 +190,9 @@ func (b *batch) list(elements []Element) netlink.Attribute {
 		}
 		if e.Data != "" {
 			parts = append(parts, value(unix.NFTA_SET_ELEM_DATA, e.Data))
+		}
+		if e.Until != 0 && !now.IsZero() {
+			parts = append(parts, lifetime(e, now)...)
 		}
 		items = append(items, b.nest(unix.NFTA_LIST_ELEM, parts...))
 	}
