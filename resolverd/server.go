@@ -30,6 +30,10 @@ const (
 // reads a changed zone among them; with two, the kernel divides the core between their threads.
 const Processors = 2
 
+// GCPercent is what the garbage collector of a process that answers should be told: only a change of the
+// zone makes garbage, and a small heap is cheap to collect.
+const GCPercent = 20
+
 // Config is what an answerer needs to know.
 type Config struct {
 	// Port is the host view's, BoxPort the box view's; BoxPort 0 serves none (macOS).

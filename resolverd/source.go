@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -31,8 +32,9 @@ type source struct {
 	publish func(*Zone)
 	poll    time.Duration
 
-	seen     fs.FileInfo // of the file last read; nil when there was none
-	complain string      // the last complaint, so that each is logged once
+	buf      [32 << 10]byte // between the file and its text
+	seen     fs.FileInfo    // of the file last read; nil when there was none
+	complain string         // the last complaint, so that each is logged once
 }
 
 // load reads the file and publishes what it says. No file, or one of another boot, is an empty
@@ -55,7 +57,7 @@ func (s *source) load() {
 }
 
 func (s *source) read() (*Zone, error) {
-	data, info, err := readFile(s.path)
+	text, info, err := s.readFile()
 	s.seen = info
 	if errors.Is(err, fs.ErrNotExist) {
 		return NewZone(nil, 0)
@@ -63,33 +65,36 @@ func (s *source) read() (*Zone, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := zonefile.Decode(data)
+	b := newBuilder(strings.Count(text, "\n"), len(text))
+	file, err := zonefile.Scan(text, b.add)
 	if err != nil {
 		return nil, err
 	}
 	if file.BootID != s.bootID {
 		return NewZone(nil, 0)
 	}
-	return NewZone(file.Names, uint32(file.Generation))
+	return b.zone(uint32(file.Generation)), nil
 }
 
 // readFile reads a bounded regular file. The info is of the file that was opened, also with an
 // error, as far as it got.
-func readFile(path string) ([]byte, fs.FileInfo, error) {
-	file, err := os.Open(path)
+func (s *source) readFile() (string, fs.FileInfo, error) {
+	file, err := os.Open(s.path)
 	if err != nil {
-		return nil, nil, err
+		return "", nil, err
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return nil, nil, err
+		return "", nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, info, fmt.Errorf("open %s: not a regular file", path)
+		return "", info, fmt.Errorf("open %s: not a regular file", s.path)
 	}
-	data, err := io.ReadAll(io.LimitReader(file, int64(zonefile.MaxBytes)+1))
-	return data, info, err
+	var text strings.Builder
+	text.Grow(min(int(info.Size()), zonefile.MaxBytes+1))
+	_, err = io.CopyBuffer(&text, io.LimitReader(file, int64(zonefile.MaxBytes)+1), s.buf[:])
+	return text.String(), info, err
 }
 
 // changed tells whether the file is another than the one last read.

@@ -38,19 +38,26 @@ func (v View) String() string {
 	return "host"
 }
 
-// Zone is the content of the zone at one moment. It never changes after NewZone, and a nil Zone
+// Zone is the content of the zone at one moment. It never changes after it was made, and a nil Zone
 // is an empty one.
 type Zone struct {
 	// names are folded wire names without the zone's labels, as in "\x03api\x03web". The value is
-	// invalid for a name that exists without an address: a stopped box, or a name above another.
-	names  map[string]netip.Addr
+	// noAddr for a name that exists without an address: a stopped box, or a name above another.
+	names  map[string][4]byte
 	serial uint32
 }
+
+// noAddr is no address that a lease can have.
+var noAddr [4]byte
 
 // NewZone makes a zone of box names ("web", "api.web"). An invalid Addr is a held name whose box
 // is stopped. Names and addresses must be such as zonefile admits.
 func NewZone(names map[string]netip.Addr, serial uint32) (*Zone, error) {
-	z := &Zone{names: make(map[string]netip.Addr, len(names)), serial: serial}
+	size := 0
+	for name := range names {
+		size += len(name) + 1
+	}
+	b := newBuilder(len(names), size)
 	for name, addr := range names {
 		if err := zonefile.CheckName(name); err != nil {
 			return nil, fmt.Errorf("zone: %w", err)
@@ -60,31 +67,50 @@ func NewZone(names map[string]netip.Addr, serial uint32) (*Zone, error) {
 				return nil, fmt.Errorf("zone: name %s: %w", name, err)
 			}
 		}
-		z.add(name, addr)
+		b.add(name, addr)
 	}
-	return z, nil
+	return b.zone(serial), nil
+}
+
+// builder makes a Zone of names that were judged. Their wire forms are parts of one string, which is
+// what keeps 10,000 names below a megabyte.
+type builder struct {
+	names map[string][4]byte
+	text  strings.Builder
+}
+
+// newBuilder makes room for so many names, whose wire forms take so many octets.
+func newBuilder(names, octets int) *builder {
+	b := &builder{names: make(map[string][4]byte, names)}
+	b.text.Grow(octets)
+	return b
 }
 
 // add holds name, and every name above it as an empty non-terminal (RFC 8020: what has names
 // below it exists).
-func (z *Zone) add(name string, addr netip.Addr) {
-	z.names[wireName(name)] = addr
+func (b *builder) add(name string, addr netip.Addr) {
+	start := b.text.Len()
+	for label := range strings.SplitSeq(name, ".") {
+		b.text.WriteByte(byte(len(label)))
+		b.text.WriteString(label)
+	}
+	key := b.text.String()[start:]
+	b.names[key] = noAddr
+	if addr.IsValid() {
+		b.names[key] = addr.As4()
+	}
 	for {
-		_, above, found := strings.Cut(name, ".")
-		if !found {
+		key = key[1+int(key[0]):]
+		if key == "" {
 			return
 		}
-		if key := wireName(above); !z.has(key) {
-			z.names[key] = netip.Addr{}
+		if _, held := b.names[key]; !held {
+			b.names[key] = noAddr
 		}
-		name = above
 	}
 }
 
-func (z *Zone) has(key string) bool {
-	_, ok := z.names[key]
-	return ok
-}
+func (b *builder) zone(serial uint32) *Zone { return &Zone{names: b.names, serial: serial} }
 
 // lookup finds the folded wire name of a box or of the host. The address is invalid when the name
 // exists without one.
@@ -97,8 +123,11 @@ func (z *Zone) lookup(key []byte, v View) (addr netip.Addr, exists bool) {
 	case z == nil:
 		return netip.Addr{}, false
 	}
-	addr, exists = z.names[string(key)]
-	return addr, exists
+	four, exists := z.names[string(key)]
+	if four == noAddr {
+		return netip.Addr{}, exists
+	}
+	return netip.AddrFrom4(four), exists
 }
 
 // soaSerial is the zone's serial, 0 for the nil Zone.
@@ -115,14 +144,4 @@ func (z *Zone) Len() int {
 		return 0
 	}
 	return len(z.names)
-}
-
-// wireName turns dotted labels into length-prefixed ones, without the root's.
-func wireName(name string) string {
-	var b strings.Builder
-	for label := range strings.SplitSeq(name, ".") {
-		b.WriteByte(byte(len(label)))
-		b.WriteString(label)
-	}
-	return b.String()
 }

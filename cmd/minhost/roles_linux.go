@@ -80,6 +80,9 @@ func runResolverd(ctx context.Context, env *environment, l linux.Layout, boot st
 		}
 	}
 	runtime.GOMAXPROCS(max(resolverd.Processors, runtime.GOMAXPROCS(0)))
+	if err := keepSmall(); err != nil {
+		env.Log.Info("the answerer takes some memory more than it needs", "cause", err)
+	}
 	return resolverd.Run(ctx, resolverd.Config{
 		Port: resolverd.DefaultPort, BoxPort: resolverd.DefaultBoxPort, Files: resolverd.Inherited(),
 		ZoneFile: l.Zone, BootID: dashed(boot), Report: l.Reports, Log: env.Log,

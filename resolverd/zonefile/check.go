@@ -36,11 +36,10 @@ func CheckName(name string) error {
 	if Reserved(name) {
 		return fmt.Errorf("name %s: reserved for the host", name)
 	}
-	labels := strings.Split(name, ".")
-	if len(labels) > MaxLabels {
-		return fmt.Errorf("name %s: %d labels, at most %d", Printable(name), len(labels), MaxLabels)
+	if labels := strings.Count(name, ".") + 1; labels > MaxLabels {
+		return fmt.Errorf("name %s: %d labels, at most %d", Printable(name), labels, MaxLabels)
 	}
-	for _, label := range labels {
+	for label := range strings.SplitSeq(name, ".") {
 		if err := checkLabel(label); err != nil {
 			return fmt.Errorf("name %s: %w", Printable(name), err)
 		}

@@ -92,32 +92,46 @@ func Encode(f File) []byte {
 // Decode reads what Encode wrote. An error names the line and what is wrong with it, never the
 // rest of the file.
 func Decode(data []byte) (File, error) {
-	if len(data) > MaxBytes {
-		return File{}, fmt.Errorf("zone file of %d bytes: at most %d", len(data), MaxBytes)
+	names := map[string]netip.Addr{}
+	f, err := Scan(string(data), func(name string, addr netip.Addr) { names[name] = addr })
+	if err != nil {
+		return File{}, err
 	}
-	text, ended := strings.CutSuffix(string(data), "\n")
+	f.Names = names
+	return f, nil
+}
+
+// Scan is Decode for a reader who makes something else of the names than a map: each gets them one by
+// one, in their order, and the File has none. After an error, what each got counts for nothing.
+func Scan(text string, each func(name string, addr netip.Addr)) (File, error) {
+	if len(text) > MaxBytes {
+		return File{}, fmt.Errorf("zone file of %d bytes: at most %d", len(text), MaxBytes)
+	}
+	text, ended := strings.CutSuffix(text, "\n")
 	if !ended {
 		return File{}, fmt.Errorf("zone file: the last line has no end")
 	}
-	lines := strings.Split(text, "\n")
-	f, count, err := decodeHeader(lines[0])
+	first, rest, more := strings.Cut(text, "\n")
+	f, count, err := decodeHeader(first)
 	if err != nil {
 		return File{}, fmt.Errorf("zone file line 1: %w", err)
 	}
-	if count != len(lines)-1 {
-		return File{}, fmt.Errorf("zone file: the header says %d names, the file has %d lines", count, len(lines)-1)
+	if lines := strings.Count(text, "\n"); count != lines {
+		return File{}, fmt.Errorf("zone file: the header says %d names, the file has %d lines", count, lines)
 	}
-	f.Names = make(map[string]netip.Addr, count)
 	last := ""
-	for i, line := range lines[1:] {
+	for number := 2; more; number++ {
+		var line string
+		line, rest, more = strings.Cut(rest, "\n")
 		name, addr, err := decodeLine(line)
 		if err == nil && name <= last {
 			err = fmt.Errorf("name %s after %s: not ascending", name, last)
 		}
 		if err != nil {
-			return File{}, fmt.Errorf("zone file line %d: %w", i+2, err)
+			return File{}, fmt.Errorf("zone file line %d: %w", number, err)
 		}
-		f.Names[name], last = addr, name
+		each(name, addr)
+		last = name
 	}
 	return f, nil
 }
@@ -159,7 +173,8 @@ func decodeLine(line string) (string, netip.Addr, error) {
 		return name, netip.Addr{}, nil
 	}
 	addr, err := netip.ParseAddr(text)
-	if err != nil || addr.String() != text {
+	var again [len("127.127.127.127")]byte
+	if err != nil || string(addr.AppendTo(again[:0])) != text {
 		return "", netip.Addr{}, fmt.Errorf("name %s: address %s: not an address", name, Printable(text))
 	}
 	if err := CheckAddr(addr); err != nil {

@@ -30,17 +30,7 @@ type answerer struct {
 // start runs it on the ports of the host, with lines of the zone file.
 func start(t *testing.T, zone ...string) *answerer {
 	t.Helper()
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := fmt.Sprintf("minhost-zone 1 %s 1 %d\n%s", strings.TrimSpace(string(boot)), len(zone), strings.Join(append(zone, ""), "\n"))
-	if err := os.MkdirAll(rig.RunDir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(rig.RunDir, "zone"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	publish(t, 1, zone...)
 	a := &answerer{rig.Cmd{UID: answererUser}.Start(t, "resolverd"), t}
 	t.Cleanup(func() {
 		a.Signal(15)
@@ -50,6 +40,26 @@ func start(t *testing.T, zone ...string) *answerer {
 	})
 	rig.Eventually(t, 10*time.Second, "the answerer answers", func() bool { return strings.Contains(a.Stderr(), "answering") })
 	return a
+}
+
+// publish replaces the zone file as the helper does.
+func publish(t *testing.T, generation int, zone ...string) {
+	t.Helper()
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("minhost-zone 1 %s %d %d\n%s", strings.TrimSpace(string(boot)), generation, len(zone), strings.Join(append(zone, ""), "\n"))
+	if err := os.MkdirAll(rig.RunDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(rig.RunDir, "zone")
+	if err := os.WriteFile(path+".new", []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // nft runs one command of nft.
