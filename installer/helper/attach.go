@@ -239,5 +239,6 @@ func (h *Helper) record(b *box) error {
 	h.mu.Lock()
 	l := b.Lease
 	h.mu.Unlock()
+	h.expects(l.Policy)
 	return h.cfg.Store.Put(l)
 }

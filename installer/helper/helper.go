@@ -70,6 +70,7 @@ type Helper struct {
 	// at the leases to the end of a refill: what was looked at is what the table then holds.
 	refilling sync.RWMutex
 	verifying sync.Mutex
+	expiry    expiry
 	resting   sync.Mutex
 	// life ends with Close: watchers, retries and reapers hang on it.
 	life context.Context
@@ -121,7 +122,7 @@ type ended struct {
 func New(cfg Config) *Helper {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Helper{
-		cfg: cfg, log: cfg.Log, started: cfg.Now(), life: ctx, stop: cancel,
+		cfg: cfg, log: cfg.Log, started: cfg.Now(), life: ctx, stop: cancel, expiry: newExpiry(),
 		boxes: map[string]*box{}, names: map[string]*box{}, numbers: map[uint16]*box{},
 		released: map[netip.Addr]time.Time{}, gone: map[string]ended{},
 	}

@@ -61,7 +61,7 @@ func (h *Helper) wanted(c request, in api.PlanIn) (lease.Lease, error) {
 			return lease.Lease{}, invalid("name", err)
 		}
 	}
-	if l.Policy, err = policyFrom(in.Policy); err != nil {
+	if l.Policy, err = policyFrom(in.Policy, h.cfg.Now()); err != nil {
 		return lease.Lease{}, err
 	}
 	if h.cfg.Table == nil && (l.Policy.Confined() || len(l.Policy.DenySubnets) > 0) {

@@ -3,16 +3,21 @@ package helper
 import (
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/gominimal/minhost/installer/api"
 	"github.com/gominimal/minhost/installer/lease"
 )
 
-// policyFrom turns the wire form into a canonical policy. Errors name the field.
-func policyFrom(in api.Policy) (lease.Policy, error) {
+// policyFrom turns the wire form into a canonical policy, whose seconds are counted from now. Errors name the
+// field.
+func policyFrom(in api.Policy, now time.Time) (lease.Policy, error) {
 	p := lease.Policy{Egress: lease.Egress(in.Egress), Ingress: lease.Ingress(in.Ingress)}
 	for i, r := range in.Rules {
 		rule, err := lease.ParseRule(r.To, r.Ports, lease.Protocol(r.Protocol))
+		if err == nil {
+			rule.Until, err = lease.Term(r.Seconds, r.Until, now)
+		}
 		if err != nil {
 			return lease.Policy{}, invalid(fmt.Sprintf("policy.rules[%d]", i), err)
 		}
@@ -44,7 +49,7 @@ func policyFrom(in api.Policy) (lease.Policy, error) {
 func policyTo(p lease.Policy) *api.Policy {
 	out := &api.Policy{Egress: api.Egress(p.Egress), Ingress: api.Ingress(p.Ingress)}
 	for _, r := range p.Rules {
-		out.Rules = append(out.Rules, api.Rule{To: r.Target(), Ports: r.Ports(), Protocol: api.Protocol(r.Protocol)})
+		out.Rules = append(out.Rules, api.Rule{To: r.Target(), Ports: r.Ports(), Protocol: api.Protocol(r.Protocol), Until: r.Ends()})
 	}
 	for _, d := range p.DenySubnets {
 		out.DenySubnets = append(out.DenySubnets, d.String())

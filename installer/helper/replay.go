@@ -50,6 +50,7 @@ func (h *Helper) Replay(ctx context.Context) error {
 	}
 	h.sweep()
 	h.recut()
+	h.spawn(h.endRules)
 	return nil
 }
 
@@ -73,6 +74,7 @@ func (h *Helper) revive(l lease.Lease) (b *box, live bool, err error) {
 	b.State = lease.Ending
 	if live {
 		b.State, b.enforced = lease.Attached, true
+		h.overdue(b)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

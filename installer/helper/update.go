@@ -11,7 +11,7 @@ import (
 
 // update replaces the policy of an attached box: table first, then record and memory.
 func (h *Helper) update(ctx context.Context, c request, in api.UpdateIn) (api.UpdateOut, error) {
-	p, err := policyFrom(in.Policy)
+	p, err := policyFrom(in.Policy, h.cfg.Now())
 	if err != nil {
 		return api.UpdateOut{}, err
 	}
