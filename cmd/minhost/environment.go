@@ -32,6 +32,10 @@ type environment struct {
 	Platform platform
 	// Dial connects to the helper.
 	Dial dialer
+	// Resolves says whether programs of this host resolve a name.
+	Resolves func(context.Context, string) bool
+	// Open shows a URL in the caller's browser.
+	Open func(context.Context, string) error
 	// Observe makes the checks of verify that need neither root nor the helper.
 	Observe func(context.Context) []verify.Row
 }
@@ -53,6 +57,8 @@ func production() *environment {
 		Platform: p,
 		Dial:     dialHelper,
 		Observe:  verify.Observe,
+		Resolves: resolves,
+		Open:     openWith(p.Openers),
 
 		LookupUser:   user.Lookup,
 		LookupUserID: user.LookupId,

@@ -120,6 +120,9 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 		defer flows.Close()
 		cfg.Table, cfg.Flows, cfg.Refusals = table, flows, reader
 	}
+	waiting := openListeners(log)
+	defer waiting.Close()
+	cfg.Listeners = waiting
 	h = helper.New(cfg)
 	defer h.Close()
 	if err := h.Replay(ctx); err != nil {
@@ -131,6 +134,7 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 		go hearAnswerer(ctx, l.Reports, h, flows, log)
 	}
 	go h.WatchLeaves(ctx)
+	go h.WatchListeners(ctx)
 	notifyReady(env)
 	go keepWatchdog(ctx, env)
 	return h.Serve(ctx, socket)

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -50,7 +52,7 @@ func writeLeases(env *environment, leases []api.LeaseInfo) error {
 		rows = append(rows, leaseRow(l))
 	}
 	return writeTable(env.Stdout,
-		[]string{"NAME", "ADDRESS", "STATE", "UID", "EGRESS", "PROCESSES", "REFUSED", "LEASE"}, rows)
+		[]string{"NAME", "ADDRESS", "STATE", "UID", "EGRESS", "PROCESSES", "REFUSED", "LEASE", "LISTENS ON"}, rows)
 }
 
 // leaseRow shows "-" for what the caller may not see; numbers are shown only with a lease id,
@@ -62,8 +64,21 @@ func leaseRow(l api.LeaseInfo) []string {
 	}
 	return []string{
 		l.Name, l.Address, string(l.State), strconv.Itoa(l.UID),
-		egressWord(l), processes, refused, l.Lease,
+		egressWord(l), processes, refused, l.Lease, listenersWord(l.Listeners),
 	}
+}
+
+// listenersWord is what a box listens on: URLs where a browser can be sent to it.
+func listenersWord(listeners []api.Listener) string {
+	var words []string
+	for _, l := range listeners {
+		word := l.URL
+		if word == "" {
+			word = string(l.Protocol) + "://" + net.JoinHostPort(l.Address, strconv.Itoa(l.Port))
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
 }
 
 // egressWord says what a box declared, and that nothing enforces it where nothing does.

@@ -23,6 +23,8 @@ type platform struct {
 	// ManagerDir is a folder that the service manager makes at boot because a unit of minhost says so: it
 	// goes with the units. Empty where there is none.
 	ManagerDir string
+	// Openers are the programs that show a URL in a browser, with their arguments, best first.
+	Openers [][]string
 	// Files opens the file system as root sees it.
 	Files func() (host.FS, error)
 	// Plan probes the host: the engine over Steps, without a change and without root.

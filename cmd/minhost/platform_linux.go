@@ -19,6 +19,7 @@ func newPlatform() platform {
 	return platform{
 		Name: "linux", Socket: l.Socket, Operators: l.Operators, Program: l.Program, Lock: l.Lock, Journal: l.Journal,
 		ManagerDir: managerDir,
+		Openers:    [][]string{{"xdg-open"}, {"gio", "open"}, {"wslview"}, {"sensible-browser"}},
 		Files:      disk,
 		Plan:       planHost,
 		BootID:     bootID,

@@ -38,6 +38,7 @@ func newRootCommand(env *environment) *cobra.Command {
 		newExplainCommand(env),
 		newFinalizeCommand(env),
 		newLsCommand(env),
+		newOpenCommand(env),
 		newOperatorCommand(env),
 		newRunCommand(env),
 		newStatusCommand(env),

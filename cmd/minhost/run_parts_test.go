@@ -54,7 +54,7 @@ func TestChildEnvironment(t *testing.T) {
 	plan := api.PlanOut{Name: "web", Address: "127.0.64.3", HostAddress: "127.0.64.254", Secret: "secret", Lease: "k3v9"}
 	got := childEnvironment([]string{"A=1", "MINHOST_NAME=outer", "MINHOST_ADDRESS=127.0.64.9", "B="}, plan)
 	want := []string{"A=1", "B=", "MINHOST_NAME=web", "MINHOST_ADDRESS=127.0.64.3", "MINHOST_HOST=127.0.64.254"}
-	if !slices.Equal(got, want) {
+	if want = append(want, serverVariables(nil, plan)...); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	got = childEnvironment([]string{"MINHOST_NAME=outer"}, api.PlanOut{HostAddress: "127.0.64.254"})

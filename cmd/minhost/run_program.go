@@ -80,5 +80,5 @@ func childEnvironment(environ []string, plan api.PlanOut) []string {
 			env = append(env, boxVariables+v.name+"="+v.value)
 		}
 	}
-	return env
+	return append(env, serverVariables(environ, plan)...)
 }

@@ -94,7 +94,7 @@ const (
 type Tap struct {
 	Address string `json:"address"`
 	Gateway string `json:"gateway"`
-	Mtu     int    `json:"mtu,omitempty"`
+	MTU     int    `json:"mtu,omitempty"`
 	Name    string `json:"name,omitempty"`
 }
 
@@ -104,7 +104,7 @@ type Listener struct {
 	Protocol Protocol `json:"protocol"`
 	Address  string   `json:"address"`
 	Port     int      `json:"port"`
-	Url      string   `json:"url,omitempty"`
+	URL      string   `json:"url,omitempty"`
 }
 
 // Traffic: What one plane of the host's network sent and received since the table was filled. plane

@@ -39,6 +39,13 @@ func (u *hub) remove(w *watcher) {
 	delete(u.watchers, w)
 }
 
+// watched says whether anybody would hear an event.
+func (u *hub) watched() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.watchers) > 0
+}
+
 func (u *hub) send(uid uint32, e api.Event) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -86,6 +93,7 @@ func (h *Helper) watch(ctx context.Context, c *caller, call *varlink.Call) error
 			return h.reply(ctx, call, noSuchLease(in.Lease))
 		}
 	}
+	h.lookAtListeners(ctx)
 	h.events.add(w)
 	defer h.events.remove(w)
 	for {

@@ -34,9 +34,13 @@ type Config struct {
 	Table     Table
 	Flows     Flows
 	Refusals  Refusals
+	Listeners Listeners // nil where the host cannot tell
 	Names     Names
 	Range     Range
 	Processes Processes
+	// Isolation and Sockets are nil where the host has neither network namespaces nor leaves.
+	Isolation Isolation
+	Sockets   Sockets
 	Peers     Peers
 	Checker   Checker
 	Store     Store
@@ -72,6 +76,9 @@ type Helper struct {
 	verifying sync.Mutex
 	expiry    expiry
 	resting   sync.Mutex
+	// looking guards heard: what waited in each box at the last look.
+	looking sync.Mutex
+	heard   map[string][]api.Listener
 	// life ends with Close: watchers, retries and reapers hang on it.
 	life context.Context
 	stop context.CancelFunc
@@ -104,6 +111,9 @@ type box struct {
 	unwatch context.CancelFunc
 	// over is closed when the box is gone.
 	over chan struct{}
+	// netns is the network namespace of an attached none or own_ip box; nil when it is gone, or not found
+	// again behind a restart.
+	netns Namespace
 	// members are processes that were seen in the leaf; guarded by members.mu.
 	members members
 	// changing orders the writes to the table of one box; taken before Helper.mu.
@@ -199,50 +209,4 @@ func (h *Helper) rest() {
 	if err := h.cfg.Store.Rest(released); err != nil {
 		h.log.Error("record released addresses", "cause", err)
 	}
-}
-
-// verdicts returns what the table must hold. h.mu is held.
-func (h *Helper) verdicts() []lease.Verdict {
-	var all []lease.Verdict
-	for _, b := range h.boxes {
-		if b.enforced {
-			all = append(all, h.verdictOf(b))
-		}
-	}
-	return all
-}
-
-// enforce makes the verdict of a box live.
-func (h *Helper) enforce(ctx context.Context, b *box) error {
-	return h.verdict(ctx, b, true, h.cfg.Table.Put)
-}
-
-// release takes the verdict of a box away: its leaf is unknown then, so refused.
-func (h *Helper) release(ctx context.Context, b *box) error {
-	return h.verdict(ctx, b, false, h.cfg.Table.Delete)
-}
-
-func (h *Helper) verdict(ctx context.Context, b *box, enforced bool, change func(context.Context, lease.Verdict) error) error {
-	h.refilling.RLock()
-	defer h.refilling.RUnlock()
-	h.mu.Lock()
-	b.enforced = enforced
-	v := h.verdictOf(b)
-	h.mu.Unlock()
-	return change(ctx, v)
-}
-
-// publish writes the zone: the names of boxes that are attached or on the way.
-func (h *Helper) publish() error {
-	h.publishing.Lock()
-	defer h.publishing.Unlock()
-	zone := map[string]netip.Addr{}
-	h.mu.Lock()
-	for name, b := range h.names {
-		if b.State == lease.Attaching || b.State == lease.Attached {
-			zone[name] = b.Address
-		}
-	}
-	h.mu.Unlock()
-	return h.cfg.Names.Publish(zone)
 }

@@ -12,7 +12,11 @@ import (
 )
 
 // list shows own leases in full, those of others by name, address and owner only; root sees all.
-func (h *Helper) list(_ context.Context, c request, _ api.ListIn) (api.ListOut, error) {
+func (h *Helper) list(ctx context.Context, c request, _ api.ListIn) (api.ListOut, error) {
+	listening, err := h.listening(ctx)
+	if err != nil {
+		h.log.Warn("list", "cause", err) // all else is still worth an answer
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var all []*box
@@ -24,7 +28,11 @@ func (h *Helper) list(_ context.Context, c request, _ api.ListIn) (api.ListOut, 
 	slices.SortFunc(all, func(a, b *box) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID)) })
 	out := api.ListOut{Leases: []api.LeaseInfo{}}
 	for _, b := range all {
-		out.Leases = append(out.Leases, h.info(b, b.UID == c.peer.UID || c.root()))
+		i := h.info(b, b.UID == c.peer.UID || c.root())
+		if i.Lease != "" {
+			i.Listeners = listening[b.ID]
+		}
+		out.Leases = append(out.Leases, i)
 	}
 	return out, nil
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/gominimal/minhost/installer/lease"
 )
 
+// zone is what the name of a box ends with (resolverd/zonefile.Origin, without the last dot).
+const zone = ".min.internal"
+
 // policyFrom turns the wire form into a canonical policy, whose seconds are counted from now. Errors name the
 // field.
 func policyFrom(in api.Policy, now time.Time) (lease.Policy, error) {
@@ -66,7 +69,7 @@ func netPlan(p lease.Policy) api.NetPlan {
 	if p.Confined() {
 		return api.NetPlan{Resolver: api.ResolverNameservers, Nameservers: []string{"127.0.0.1"}}
 	}
-	return api.NetPlan{Resolver: api.ResolverHost, Hosts: []api.HostEntry{{Name: "host.min.internal", Address: "127.0.0.1"}}}
+	return api.NetPlan{Resolver: api.ResolverHost, Hosts: []api.HostEntry{{Name: "host" + zone, Address: "127.0.0.1"}}}
 }
 
 // afford checks the limits of a policy beside those that are live. h.mu is held. self is the box

@@ -9,7 +9,7 @@ import (
 
 // initialisms are the words that Go writes in capitals.
 var initialisms = map[string]string{
-	"id": "ID", "ip": "IP", "tcp": "TCP", "udp": "UDP", "icmp": "ICMP", "uid": "UID", "pid": "PID", "ok": "OK",
+	"id": "ID", "ip": "IP", "tcp": "TCP", "udp": "UDP", "icmp": "ICMP", "uid": "UID", "url": "URL", "mtu": "MTU", "pid": "PID", "ok": "OK",
 }
 
 // goName turns own_ip into OwnIP.
