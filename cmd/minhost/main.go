@@ -13,9 +13,9 @@ import (
 )
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == hold.Command {
+	if len(os.Args) > 1 && os.Args[1] == hold.Command {
 		// The child that run holds: nothing else of this program may run in it.
-		os.Exit(hold.Main())
+		os.Exit(hold.Main(os.Args[2:], nil))
 	}
 	os.Exit(run(context.Background(), production(), os.Args[1:]))
 }

@@ -3,12 +3,7 @@
 package hold
 
 import (
-	"context"
-	"encoding/binary"
-	"encoding/gob"
-	"errors"
-	"fmt"
-	"io"
+	"net"
 	"os"
 	"sync"
 	"syscall"
@@ -16,19 +11,23 @@ import (
 
 // Child is a child of this program, held until Release. It leads a process group.
 type Child struct {
-	pid             int
-	pidfd           *os.File
-	control, report *os.File
-	changes         chan syscall.WaitStatus
-	done            chan struct{}
-	releasing       sync.Once
+	pid     int
+	pidfd   *os.File
+	control *net.UnixConn
+	report  *os.File
+	changes chan syscall.WaitStatus
+	done    chan struct{}
+	turn    sync.Mutex // one Release at a time
 
-	mu     sync.Mutex // signals are sent while the child cannot be reaped
-	reaped bool
-	status syscall.WaitStatus
+	mu       sync.Mutex // signals are sent while the child cannot be reaped
+	reaped   bool
+	released bool
+	status   syscall.WaitStatus
+	told     chan struct{} // closed when a launcher has told everything; nil without one
+	ended    *syscall.WaitStatus
 }
 
-func newChild(pid, pidfd int, control, report *os.File) *Child {
+func newChild(pid, pidfd int, control *net.UnixConn, report *os.File) *Child {
 	c := &Child{
 		pid: pid, control: control, report: report,
 		changes: make(chan syscall.WaitStatus, 16), done: make(chan struct{}),
@@ -47,16 +46,19 @@ func (c *Child) PID() int { return c.pid }
 // the Child's.
 func (c *Child) Pidfd() *os.File { return c.pidfd }
 
-// Changes tells when the child was stopped and continued. Nobody has to read it.
+// Changes tells when the target was stopped, and, without a launcher, continued. Nobody has to read it.
 func (c *Child) Changes() <-chan syscall.WaitStatus { return c.changes }
 
 // Done is closed when the child has ended and is reaped.
 func (c *Child) Done() <-chan struct{} { return c.done }
 
-// Status is how the child ended; meaningful once Done is closed.
+// Status is how the target ended, or the child where that is unknown; meaningful once Done is closed.
 func (c *Child) Status() syscall.WaitStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.ended != nil {
+		return *c.ended
+	}
 	return c.status
 }
 
@@ -91,52 +93,13 @@ func (c *Child) Close() {
 	}
 }
 
-// Target is what a held child executes.
-type Target struct {
-	Path string   // of the file; no search
-	Args []string // the first is the name
-	Env  []string
-}
-
-// ExecError says that the target could not be executed. The child has ended, or is about to.
-type ExecError struct {
-	Path string
-	Err  syscall.Errno
-}
-
-func (e *ExecError) Error() string { return fmt.Sprintf("execute %s: %v", e.Path, e.Err) }
-func (e *ExecError) Unwrap() error { return e.Err }
-
-// Release lets the child go, once, and returns when it executes the target, has ended, or the
-// context does. The error is a *ExecError when the kernel refused to execute it.
-func (c *Child) Release(ctx context.Context, t Target) error {
-	err := errors.New("release: the child was released before")
-	c.releasing.Do(func() { err = c.release(ctx, t) })
-	return err
-}
-
-func (c *Child) release(ctx context.Context, t Target) error {
-	stop := context.AfterFunc(ctx, func() { c.control.Close() })
-	defer stop()
-	err := gob.NewEncoder(c.control).Encode(t)
-	c.control.Close()
-	if ctx.Err() != nil {
-		return ctx.Err()
+// finish is called once, when the child is reaped.
+func (c *Child) finish() {
+	c.mu.Lock()
+	told := c.told
+	c.mu.Unlock()
+	if told != nil {
+		<-told // the report ends with the child
 	}
-	if err != nil {
-		return fmt.Errorf("release child: %w", err)
-	}
-	stopRead := interruptible(ctx, c.report)
-	defer stopRead()
-	var code [4]byte
-	switch _, err := io.ReadFull(c.report, code[:]); {
-	case err == nil:
-		return &ExecError{Path: t.Path, Err: syscall.Errno(binary.LittleEndian.Uint32(code[:]))}
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case errors.Is(err, io.EOF): // closed by the execution of the target, or by its end
-		return nil
-	default:
-		return fmt.Errorf("release child: %w", err)
-	}
+	close(c.done)
 }

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package hold_test
 
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case hold.Command:
-			os.Exit(hold.Main())
+			os.Exit(hold.Main(os.Args[2:], held))
 		case "starter":
 			os.Exit(starter(os.Args[2]))
 		case "limit":
@@ -34,6 +34,9 @@ func TestMain(m *testing.M) {
 	}
 	goleak.VerifyTestMain(m)
 }
+
+// held launches what Within names; see launch_linux_test.go.
+func held(t hold.Target, files []int, tell hold.Tell) (int, error) { return launcher(t, files, tell) }
 
 // start starts a held child whose standard output can be read from the file returned.
 func start(t *testing.T) (*hold.Child, *os.File) {

@@ -16,9 +16,6 @@ func (c *Child) note(pid int, s syscall.WaitStatus, err error) (ended bool) {
 		c.reaped, c.status = true, s
 		return true
 	}
-	select {
-	case c.changes <- s:
-	default: // nobody reads
-	}
+	c.change(s)
 	return false
 }

@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"syscall"
-	"time"
 )
 
 // Command is the hidden subcommand under which the program must call Main.
@@ -20,43 +18,20 @@ type Options struct {
 	Stdin, Stdout, Stderr *os.File
 	// Dir is the working directory; that of this program when empty.
 	Dir string
+	// Session gives the child a session of its own, without a terminal, not just a process group.
+	Session bool
+	// Network gives it a network namespace of its own, whose loopback is up. Linux only; a caller
+	// that is not root gets a user namespace around it, in which it is nobody else.
+	Network bool
 }
-
-// readyByte is what a held child writes when nothing of this program is open in it any more.
-const readyByte = 'h'
 
 // Start starts a child in a process group of its own and returns when it is held. The context
 // bounds the start only; a child that is not held in time is killed and reaped.
 func Start(ctx context.Context, o Options) (*Child, error) {
-	files, opened, err := standard(o)
-	defer closeAll(opened)
+	c, err := begin(o)
 	if err != nil {
 		return nil, fmt.Errorf("start held child: %w", err)
 	}
-	controlRead, control, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("start held child: %w", err)
-	}
-	report, reportWrite, err := os.Pipe()
-	if err != nil {
-		closeAll([]*os.File{controlRead, control})
-		return nil, fmt.Errorf("start held child: %w", err)
-	}
-	defer closeAll([]*os.File{controlRead, reportWrite})
-
-	pidfd := -1
-	process, err := os.StartProcess(self(), []string{os.Args[0], Command}, &os.ProcAttr{
-		Dir:   o.Dir,
-		Env:   []string{}, // the target's comes with Release; GODEBUG and the like must not count here
-		Files: append(files, controlRead, reportWrite),
-		Sys:   attributes(&pidfd),
-	})
-	if err != nil {
-		closeAll([]*os.File{control, report})
-		return nil, fmt.Errorf("start held child: %w", err)
-	}
-	c := newChild(process.Pid, pidfd, control, report)
-	_ = process.Release() // from here on the child is waited for in c.wait only
 	if err := c.awaitReady(ctx); err != nil {
 		c.Kill()
 		c.Close()
@@ -65,28 +40,69 @@ func Start(ctx context.Context, o Options) (*Child, error) {
 	return c, nil
 }
 
-// awaitReady reads the first byte of the report.
+func begin(o Options) (*Child, error) {
+	files, opened, err := standard(o)
+	defer closeAll(opened)
+	if err != nil {
+		return nil, err
+	}
+	control, controlChild, err := streams()
+	if err != nil {
+		return nil, err
+	}
+	report, reportChild, err := os.Pipe()
+	if err != nil {
+		control.Close()
+		controlChild.Close()
+		return nil, err
+	}
+	defer closeAll([]*os.File{controlChild, reportChild})
+
+	pidfd := -1
+	args := []string{os.Args[0], Command}
+	if o.Network {
+		args = append(args, networkWord)
+	}
+	attributes, err := attributes(o, &pidfd)
+	if err != nil {
+		control.Close()
+		report.Close()
+		return nil, err
+	}
+	process, err := os.StartProcess(self(), args, &os.ProcAttr{
+		Dir:   o.Dir,
+		Env:   []string{}, // the target's comes with Release; GODEBUG and the like must not count here
+		Files: append(files, controlChild, reportChild),
+		Sys:   attributes,
+	})
+	if err != nil {
+		control.Close()
+		report.Close()
+		return nil, err
+	}
+	c := newChild(process.Pid, pidfd, control, report)
+	_ = process.Release() // from here on the child is waited for in c.wait only
+	return c, nil
+}
+
+// awaitReady reads the first record of the report.
 func (c *Child) awaitReady(ctx context.Context) error {
 	stop := interruptible(ctx, c.report)
 	defer stop()
-	var b [1]byte
-	_, err := io.ReadFull(c.report, b[:])
+	r, err := readRecord(c.report)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, errNoRecord):
 		return errors.New("it ended at once: this program does not serve " + Command)
 	case err != nil:
 		return err
-	case b[0] != readyByte:
+	case r.kind == recordFailed:
+		return errors.New(r.text)
+	case r.kind != recordReady:
 		return errors.New("it is another program than this one")
 	}
 	return nil
-}
-
-// interruptible ends a read of f when the context ends.
-func interruptible(ctx context.Context, f *os.File) (stop func() bool) {
-	return context.AfterFunc(ctx, func() { f.SetReadDeadline(time.Unix(1, 0)) })
 }
 
 // standard gives the three descriptors, and those that were opened for it.

@@ -23,7 +23,7 @@ func (c *Child) wait() {
 		ended := c.note(n, status, err)
 		c.mu.Unlock()
 		if ended {
-			close(c.done)
+			c.finish()
 			return
 		}
 	}
@@ -32,8 +32,8 @@ func (c *Child) wait() {
 // self is this program even when its file was replaced or removed meanwhile.
 func self() string { return "/proc/self/exe" }
 
-func attributes(pidfd *int) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, PidFD: pidfd}
+func duplicate(from, to int) error {
+	return os.NewSyscallError("dup3", unix.Dup3(from, to, 0))
 }
 
 // closeFrom marks every descriptor from first on to be closed on execution. Needs kernel 5.11.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // wait follows the child until it is reaped.
@@ -20,7 +22,7 @@ func (c *Child) wait() {
 		ended := c.note(n, status, err)
 		c.mu.Unlock()
 		if ended {
-			close(c.done)
+			c.finish()
 			return
 		}
 	}
@@ -34,7 +36,19 @@ func self() string {
 	return path
 }
 
-func attributes(*int) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// networkWord is not understood here.
+const networkWord = "network"
+
+func attributes(o Options, _ *int) (*syscall.SysProcAttr, error) {
+	if o.Network {
+		return nil, errors.New("there are no network namespaces on this system")
+	}
+	return &syscall.SysProcAttr{Setpgid: !o.Session, Setsid: o.Session}, nil
+}
+
+func network([]string) error { return nil }
+
+func duplicate(from, to int) error { return unix.Dup2(from, to) }
 
 // closeFrom: there is no such call here, and /dev/fd is always there.
 func closeFrom(uint) error { return errors.New("no /dev/fd") }
