@@ -49,9 +49,12 @@ type Config struct {
 	// Report is the path of the unix socket that refused names and counters go to; "" tells
 	// nobody. It need not exist yet.
 	Report string
+	// Watched is the path of a file in the folder of the zone file: for a minute from when it was written,
+	// and no longer than it is there, every lookup is told too. "" is never.
+	Watched string
 	// LeaseMark is the bit of the packet mark that tells a lease; 0 means DefaultLeaseMark.
 	LeaseMark uint32
-	// Log receives one line for each thing worth knowing; no query is ever logged.
+	// Log receives one line for each thing worth knowing; no query is ever logged there.
 	Log *slog.Logger
 }
 
@@ -65,6 +68,7 @@ type Server struct {
 
 	counts    counts
 	report    *report.Sender // nil: nobody is told
+	audience  audience
 	leaseMark uint32
 
 	batch    func(*net.UDPConn, bool) (datagram.Batch, error)
@@ -103,7 +107,8 @@ func Listen(cfg Config) (*Server, error) {
 		s.report = report.NewSender(cfg.Report)
 	}
 	s.peers = &peers{list: net.InterfaceAddrs, now: time.Now}
-	s.source = &source{path: cfg.ZoneFile, bootID: cfg.BootID, log: cfg.Log, publish: s.zone.Store, poll: pollInterval}
+	s.audience.path, s.audience.now = cfg.Watched, time.Now
+	s.source = &source{path: cfg.ZoneFile, bootID: cfg.BootID, log: cfg.Log, publish: s.zone.Store, poll: pollInterval, beside: &s.audience}
 	return s, nil
 }
 

@@ -31,6 +31,7 @@ type source struct {
 	log     *slog.Logger
 	publish func(*Zone)
 	poll    time.Duration
+	beside  *audience // its file is in the same folder
 
 	buf      [32 << 10]byte // between the file and its text
 	seen     fs.FileInfo    // of the file last read; nil when there was none
@@ -147,6 +148,7 @@ func (s *source) start() *watch {
 	}
 	w.renew()
 	s.load()
+	s.beside.look()
 	return w
 }
 
@@ -164,13 +166,17 @@ func (s *source) run(ctx context.Context, w *watch) {
 		case <-ctx.Done():
 			return
 		case event := <-events:
-			if filepath.Base(event.Name) == filepath.Base(s.path) { // neighbours come and go all the time
+			switch filepath.Base(event.Name) { // neighbours come and go all the time
+			case filepath.Base(s.path):
 				drain(events)
 				s.load()
+			case filepath.Base(s.beside.path):
+				s.beside.look()
 			}
 		case <-errs: // events were lost
 			s.load()
 		case <-tick.C:
+			s.beside.look()
 			if w.renew() || s.changed() {
 				s.load()
 			}

@@ -117,7 +117,7 @@ func TestFolderAppearsLater(t *testing.T) {
 func TestPolling(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "zone")
 	zones := make(chan *Zone, 10)
-	s := &source{path: path, bootID: "boot", log: (&logLines{}).logger(), publish: func(z *Zone) { zones <- z }, poll: time.Millisecond}
+	s := &source{path: path, bootID: "boot", log: (&logLines{}).logger(), publish: func(z *Zone) { zones <- z }, poll: time.Millisecond, beside: &audience{}}
 	s.load()
 	if s.changed() {
 		t.Error("no file, and yet it changed")
@@ -162,7 +162,7 @@ func TestUnreadable(t *testing.T) {
 	}
 	for path, want := range map[string]string{folder: "not a regular file", large: "bytes"} {
 		log := &logLines{}
-		s := &source{path: path, bootID: "boot", log: log.logger(), publish: func(*Zone) { t.Errorf("%s was published", path) }}
+		s := &source{path: path, bootID: "boot", log: log.logger(), publish: func(*Zone) { t.Errorf("%s was published", path) }, beside: &audience{}}
 		s.load()
 		if log.count(want) != 1 {
 			t.Errorf("%s: %s", path, log.text.String())

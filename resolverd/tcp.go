@@ -130,6 +130,9 @@ func (s *Server) serveConn(ctx context.Context, conn *tcpConn, pool *tcpPool, vi
 		if kind == report.Outside { // the kernel tells no mark of a stream
 			s.tellRefused(msg, 0, "tcp", localAddr(conn.RemoteAddr()))
 		}
+		if s.audience.listens() {
+			s.tellLookup(kind, view, msg, 0, "tcp", localAddr(conn.RemoteAddr()))
+		}
 		if out == nil {
 			return
 		}

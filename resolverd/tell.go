@@ -19,18 +19,40 @@ const countersEvery = 10 * time.Second
 
 // tellRefused tells the helper that a confined box asked for a name outside the zone.
 func (s *Server) tellRefused(msg []byte, mark uint32, network string, from netip.AddrPort) {
-	var lease uint16
-	if mark&s.leaseMark != 0 {
-		lease = uint16(mark)
-	}
+	lease := s.leaseOf(mark)
 	s.report.Refused(lease, func() report.Refused {
-		end, _, err := skipName(msg, headerSize)
-		if err != nil || end+2 > len(msg) {
-			return report.Refused{} // not reached: the message was answered
-		}
-		return report.Refused{Lease: lease, Network: network, From: from,
-			Type: binary.BigEndian.Uint16(msg[end:]), Name: report.Presentation(msg[headerSize:end])}
+		name, qtype, _ := asked(msg) // there is one: the message was answered
+		return report.Refused{Lease: lease, Network: network, From: from, Type: qtype, Name: report.Presentation(name)}
 	})
+}
+
+// tellLookup tells the helper of any lookup, if its question can be read.
+func (s *Server) tellLookup(kind report.Kind, view View, msg []byte, mark uint32, network string, from netip.AddrPort) {
+	name, qtype, ok := asked(msg)
+	if !ok || kind == report.Silent {
+		return
+	}
+	s.report.Lookup(func() report.Lookup {
+		return report.Lookup{View: view.String(), Lease: s.leaseOf(mark), Network: network, From: from,
+			Type: qtype, Answer: kind, Name: report.Presentation(name)}
+	})
+}
+
+// leaseOf is the number of the lease in a packet's mark, 0 for none.
+func (s *Server) leaseOf(mark uint32) uint16 {
+	if mark&s.leaseMark == 0 {
+		return 0
+	}
+	return uint16(mark)
+}
+
+// asked reads name and type of a message's first question.
+func asked(msg []byte) (name []byte, qtype uint16, ok bool) {
+	end, plain, err := skipName(msg, headerSize)
+	if err != nil || !plain || end+2 > len(msg) {
+		return nil, 0, false
+	}
+	return msg[headerSize:end], binary.BigEndian.Uint16(msg[end:]), true
 }
 
 // Counters are the replies of this server so far.

@@ -43,9 +43,14 @@ func (s *Server) serveUDP(ctx context.Context, socket udpSocket) error {
 			continue
 		}
 		failed = 0
-		zone := s.zone.Load()
+		zone, heard := s.zone.Load(), s.audience.listens()
 		for i := range messages {
-			counted[s.answerUDP(&messages[i], zone, socket.view)]++
+			m := &messages[i]
+			kind := s.answerUDP(m, zone, socket.view)
+			counted[kind]++
+			if heard {
+				s.tellLookup(kind, socket.view, m.Data, m.Mark, "udp", m.From)
+			}
 		}
 		if err := batch.Write(); err != nil {
 			// A reply that cannot be sent is one that the asker misses and asks for again.

@@ -73,10 +73,8 @@ func DecodeCounters(b []byte) (Counters, error) {
 		if err != nil {
 			return Counters{}, fmt.Errorf("report of %d octets: a counter is no number", len(b))
 		}
-		for k := range Kinds {
-			if names[k] == name {
-				c[k] = n
-			}
+		if k := kindNamed(name); k < Kinds {
+			c[k] = n
 		}
 	}
 	return c, nil

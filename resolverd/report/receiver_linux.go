@@ -26,6 +26,7 @@ func (p Peer) Answerer() bool { return p.UID >= 61184 && p.UID <= 65519 }
 type Handler struct {
 	Admit    func(Peer) bool // nil: Peer.Answerer
 	Refused  func(Refused)
+	Lookup   func(Lookup)
 	Counters func(Counters)
 	Bad      func(Peer, error) // what cannot be read, or is from somebody else
 }
@@ -103,6 +104,12 @@ func (h Handler) take(p Peer, datagram []byte) {
 	if refused, err := DecodeRefused(datagram); err == nil {
 		if h.Refused != nil {
 			h.Refused(refused)
+		}
+		return
+	}
+	if lookup, err := DecodeLookup(datagram); err == nil {
+		if h.Lookup != nil {
+			h.Lookup(lookup)
 		}
 		return
 	}

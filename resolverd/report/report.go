@@ -1,8 +1,8 @@
 // Package report is what the answerer tells the helper: names that a confined box looked up in vain,
-// and how many replies of each kind it gave.
+// how many replies of each kind it gave, and for a minute, when somebody asks for that, every lookup.
 //
 // The answerer sends datagrams to a unix socket that the helper reads; neither waits for the other,
-// and what cannot be sent is dropped and counted. The package turns the two messages into bytes and
+// and what cannot be sent is dropped and counted. The package turns the messages into bytes and
 // back and moves them. It decides nothing: who may report is for the reader's judge, and what a
 // refusal means for a box is the helper's matter.
 //
@@ -10,6 +10,7 @@
 //
 //	minhost-refused 1 <lease number> <udp|tcp> <asker's address:port> <type number> <name>
 //	minhost-counters 1 <kind>=<count> ...
+//	minhost-lookup 1 <host|box> <lease number> <udp|tcp> <asker's address:port> <type number> <kind> <missed> <name>
 //
 // The lease number is that of the packet's mark, 0 where the kernel did not tell it: over TCP, and
 // where the answerer may not ask for marks. There the asker's address is what is known of it. The

@@ -112,7 +112,11 @@ func TestRates(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add("minhost-refused 1 77 udp 127.0.0.1:4242 1 example.com")
 	f.Add("minhost-counters 1 address=3 nodata=4")
+	f.Add("minhost-lookup 1 box 77 udp 127.0.0.1:4242 1 outside 0 example.com")
 	f.Fuzz(func(t *testing.T, text string) {
+		if l, err := DecodeLookup([]byte(text)); err == nil && string(l.Encode()) != text {
+			t.Errorf("%q is taken and written as %q", text, l.Encode())
+		}
 		if r, err := DecodeRefused([]byte(text)); err == nil && string(r.Encode()) != text {
 			t.Errorf("%q is taken and written as %q", text, r.Encode())
 		}

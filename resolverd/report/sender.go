@@ -14,7 +14,9 @@ import (
 const (
 	leaseRate, leaseBurst = 20, 40
 	totalRate, totalBurst = 1000, 1000
-	maxLeases             = 1024 // remembered; after that all begin anew
+	// Lookups are for people to read.
+	lookupRate, lookupBurst = 200, 400
+	maxLeases               = 1024 // remembered; after that all begin anew
 )
 
 // Sender sends reports to the helper's socket. It never waits: what does not go at once is dropped.
@@ -29,11 +31,14 @@ type Sender struct {
 	conn  *net.UnixConn // nil when not connected
 	total bucket
 	lease map[uint16]bucket
+
+	lookups bucket
+	missed  uint64 // lookups that were not told
 }
 
 // NewSender makes a sender to the socket at path. It need not exist yet.
 func NewSender(path string) *Sender {
-	return &Sender{path: path, now: time.Now, total: full(totalBurst), lease: map[uint16]bucket{}}
+	return &Sender{path: path, now: time.Now, total: full(totalBurst), lookups: full(lookupBurst), lease: map[uint16]bucket{}}
 }
 
 // bucket is a token bucket.
@@ -68,6 +73,25 @@ func (s *Sender) Refused(lease uint16, make func() Refused) {
 		return
 	}
 	s.dropped.Add(1)
+}
+
+// Lookup tells of a lookup, and of how many were not told before it. make is called only when the
+// datagram will be sent.
+func (s *Sender) Lookup(make func() Lookup) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lookups.take(s.now(), lookupRate, lookupBurst) {
+		l := make()
+		l.Missed = s.missed
+		if s.send(l.Encode()) {
+			s.missed = 0
+			return
+		}
+	}
+	s.missed++
 }
 
 // Counters tells the counters, and whether they went.
