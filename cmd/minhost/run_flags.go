@@ -23,9 +23,10 @@ func (f *runFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.name, "name", "", "name of the box: NAME.min.internal, with an address of its own")
 	flags.StringVar(&f.egress, "egress", string(api.EgressOpen), "deny: reach nothing; open: reach everything")
 	flags.StringArrayVar(&f.allow, "allow", nil,
-		"reach only this, and other --allow: CIDR[:PORT[-PORT]][/tcp|udp|icmp|any]; IPv6 with ports\n"+
+		"reach only this, and other --allow: CIDR[:PORT[-PORT]][/tcp|udp|icmp|any][@10m]; IPv6 with ports\n"+
 			"in brackets, [2001:db8::1]:443; tcp when only ports are given, any when nothing is;\n"+
-			"box:NAME instead of CIDR: another box, which has to let this one in (--ingress-box)")
+			"box:NAME instead of CIDR: another box, which has to let this one in (--ingress-box);\n"+
+			"@10m or @2026-01-02T15:04:05Z: until then")
 	flags.StringArrayVar(&f.denySubnets, "deny-subnet", nil, "never reach this CIDR, whatever else is allowed")
 	flags.StringVar(&f.ingress, "ingress", string(api.IngressHost),
 		"who reaches its listeners: host, any, none, or ports for other hosts (PORT,...)")
@@ -70,12 +71,17 @@ func (f *runFlags) plan(egressGiven bool) (api.PlanIn, error) {
 	return in, nil
 }
 
-// parseAllow reads one --allow: an address, a CIDR or box:NAME, then :PORT or :PORT-PORT, then /PROTOCOL.
+// parseAllow reads one --allow: an address, a CIDR or box:NAME, then :PORT or :PORT-PORT, then /PROTOCOL, then
+// @END.
 // An IPv6 address with ports needs brackets; the length of the prefix may stand in or behind them.
 func parseAllow(text string) (api.Rule, error) {
-	rest, rule := text, api.Rule{}
-	if i := strings.LastIndexByte(text, '/'); i >= 0 && isProtocol(text[i+1:]) {
-		rest, rule.Protocol = text[:i], api.Protocol(text[i+1:])
+	rule := api.Rule{}
+	rest, err := cutTerm(text, &rule)
+	if err != nil {
+		return rule, err
+	}
+	if i := strings.LastIndexByte(rest, '/'); i >= 0 && isProtocol(rest[i+1:]) {
+		rest, rule.Protocol = rest[:i], api.Protocol(rest[i+1:])
 	}
 	var havePorts bool
 	if name, ok := strings.CutPrefix(rest, "box:"); ok {
