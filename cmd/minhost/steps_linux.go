@@ -11,6 +11,7 @@ import (
 	"github.com/gominimal/minhost/installer/api"
 	"github.com/gominimal/minhost/installer/host"
 	"github.com/gominimal/minhost/installer/host/filestep"
+	"github.com/gominimal/minhost/installer/operators"
 	"github.com/gominimal/minhost/linux"
 	"github.com/gominimal/minhost/linux/resolved"
 	"github.com/gominimal/minhost/linux/standalone"
@@ -42,7 +43,7 @@ func steps(env *environment, l linux.Layout, disk *host.Disk, gate host.Gate) ([
 			Loses: "nothing of minhost runs as root", Path: l.Program, Content: self, Attr: host.Attr{Mode: 0o755},
 			Ours: isProgram, KeepNothing: true,
 		}),
-		linux.OperatorStep{FS: disk, Path: l.Operators, UID: env.For.UID, Name: env.For.Name},
+		operators.Step{FS: disk, Path: l.Operators, UID: env.For.UID, Name: env.For.Name},
 		linux.RangeStep{},
 	}
 	ground := linux.Ground{Rel: treeRel(manager), Gate: gate, Log: env.Log}

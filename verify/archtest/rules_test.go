@@ -25,7 +25,7 @@ var internal = []rule{
 
 	{"darwin/...", []string{"installer", "installer/host/...", "packaging/...", "darwin/..."},
 		"steps know the engine, never who calls the helper"},
-	{"installer/operators", []string{"installer/host"}, "a list in a file"},
+	{"installer/operators", []string{"installer", "installer/host"}, "a list in a file, and the step that makes it"},
 	{"linux/standalone", []string{"installer", "installer/host/...", "linux/...", "resolverd/portholder"},
 		"it binds the answerer's ports in its stead, and says who has them"},
 	{"linux/...", []string{"installer", "installer/host/...", "installer/lease", "installer/operators", "packaging/...", "linux/..."},

@@ -1,4 +1,4 @@
-package linux
+package operators
 
 import (
 	"context"
@@ -8,38 +8,37 @@ import (
 
 	"github.com/gominimal/minhost/installer"
 	"github.com/gominimal/minhost/installer/host"
-	"github.com/gominimal/minhost/installer/operators"
 )
 
-// OperatorStep makes one account an operator. The file is minhost's own, in its own folder: Undo
+// Step makes one account an operator. The file is minhost's own, in its own folder: Undo
 // removes it with everybody in it, unless it was there before.
-type OperatorStep struct {
+type Step struct {
 	FS   host.FS
 	Path string
 	UID  int
 	Name string // for display
 }
 
-var _ installer.Step = OperatorStep{}
+var _ installer.Step = Step{}
 
 // ID implements installer.Step.
-func (OperatorStep) ID() installer.ID { return "operator" }
+func (Step) ID() installer.ID { return "operator" }
 
 // Describe implements installer.Step.
-func (s OperatorStep) Describe() string {
+func (s Step) Describe() string {
 	return fmt.Sprintf("let the runners of %s (uid %d) call the helper", s.Name, s.UID)
 }
 
 // Lifetime implements installer.Step.
-func (OperatorStep) Lifetime() installer.Lifetime { return installer.Persistent }
+func (Step) Lifetime() installer.Lifetime { return installer.Persistent }
 
 // Required implements installer.Step.
-func (OperatorStep) Required() bool { return true }
+func (Step) Required() bool { return true }
 
 // Probe reads the list, which only root can.
-func (s OperatorStep) Probe(context.Context) (installer.Observation, error) {
+func (s Step) Probe(context.Context) (installer.Observation, error) {
 	o := installer.Observation{Private: true, Loses: "only root may start boxes"}
-	list, err := operators.Read(s.FS, s.Path)
+	list, err := Read(s.FS, s.Path)
 	if err == nil && s.UID == 0 {
 		return s.probeRoot(o)
 	}
@@ -58,7 +57,7 @@ func (s OperatorStep) Probe(context.Context) (installer.Observation, error) {
 
 // probeRoot is for root, who may call the helper always. The list is made all the same: undo then takes it
 // back with everybody whom `minhost operator add` puts into it later.
-func (s OperatorStep) probeRoot(o installer.Observation) (installer.Observation, error) {
+func (s Step) probeRoot(o installer.Observation) (installer.Observation, error) {
 	_, err := s.FS.Lstat(s.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -81,8 +80,8 @@ type operatorsBefore struct {
 }
 
 // Apply adds the account. The folder is there: the journal, written before, is in it.
-func (s OperatorStep) Apply(_ context.Context, rec *installer.Record) error {
-	list, err := operators.Read(s.FS, s.Path)
+func (s Step) Apply(_ context.Context, rec *installer.Record) error {
+	list, err := Read(s.FS, s.Path)
 	if err != nil {
 		return err
 	}
@@ -92,10 +91,10 @@ func (s OperatorStep) Apply(_ context.Context, rec *installer.Record) error {
 	if s.UID != 0 {
 		list, _ = list.Add(s.UID)
 	}
-	return operators.Write(s.FS, s.Path, list)
+	return Write(s.FS, s.Path, list)
 }
 
-func (s OperatorStep) keep(rec *installer.Record) error {
+func (s Step) keep(rec *installer.Record) error {
 	info, err := s.FS.Lstat(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return rec.Keep(operatorsBefore{})
@@ -112,7 +111,7 @@ func (s OperatorStep) keep(rec *installer.Record) error {
 }
 
 // Undo removes the file, or gives back the one that an admin had put there before.
-func (s OperatorStep) Undo(_ context.Context, rec installer.Record) error {
+func (s Step) Undo(_ context.Context, rec installer.Record) error {
 	var b operatorsBefore
 	if ok, err := rec.Kept(&b); err != nil || !ok {
 		return err // cut off before the first change
