@@ -16,6 +16,7 @@ type Layout struct {
 	Socket    string // the helper's, 0666 in a root-owned folder
 	Zone      string // written by the helper, watched by the answerer
 	Reports   string // unix datagrams of the answerer to the helper: refused names, counters
+	Lookups   string // there while somebody watches lookups
 	Leases    string // one file a lease
 	Lock      string // held by apply and undo
 	HelperPID string // lock file of the helper
@@ -35,6 +36,7 @@ func DefaultLayout() Layout {
 		Socket:    run + "/helper.sock",
 		Zone:      run + "/zone",
 		Reports:   run + "/reports.sock",
+		Lookups:   run + "/lookups",
 		Leases:    run + "/leases",
 		Lock:      run + "/apply.lock",
 		HelperPID: run + "/helper.lock",

@@ -22,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(netlab.Main(m, netlab.Children{"hold": holdChild, "parent": parentChild}))
+	os.Exit(netlab.Main(m, netlab.Children{"hold": holdChild, "parent": parentChild, "reaper": reaperChild}))
 }
 
 // holdChild opens what its arguments name, says so and waits for the end of its input.

@@ -1,0 +1,3 @@
+// Package localhosttest tries linux/localhost on the real kernel, in a lab of its own (verify/netlab), and
+// compares it with a real network namespace. It holds tests only.
+package localhosttest

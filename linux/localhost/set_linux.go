@@ -1,0 +1,192 @@
+package localhost
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+
+	"github.com/gominimal/minhost/installer/host"
+)
+
+// allowMulti (BPF_F_ALLOW_MULTI) leaves room for programs of others.
+const allowMulti = 1 << 1
+
+// Set is the programs on one tree.
+type Set struct {
+	fds      [2]int // by Place
+	programs []Program
+	gate     host.Gate
+}
+
+// New takes the open directories of boxes and of the root of the mount, which stay the caller's and must
+// outlive the Set; below is how many levels boxes is below that root. A nil gate lets every change through.
+func New(boxesFD, rootFD, below int, cookie uint64, gate host.Gate) (*Set, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(rootFD, &st); err != nil {
+		return nil, fmt.Errorf("localhost: cgroup root: %w", err)
+	}
+	if err := rlimit.RemoveMemlock(); err != nil { // kernels before 5.11 count programs against it
+		return nil, fmt.Errorf("localhost: memlock limit: %w", err)
+	}
+	depth, err := rootLevel(st.Ino)
+	if err != nil {
+		return nil, err
+	}
+	programs, err := Programs(Config{NetnsCookie: cookie, Level: depth + below + 1})
+	if err != nil {
+		return nil, err
+	}
+	return &Set{fds: [2]int{boxesFD, rootFD}, programs: programs, gate: gate}, nil
+}
+
+// Apply makes the right programs be attached exactly once, over the maps that an older version has. All are
+// loaded before the first is attached: where one hook is missing nothing is changed. An older version is
+// replaced in place. Nothing is written when Probe would be Satisfied.
+func (s *Set) Apply() error {
+	maps, err := s.maps(true)
+	if err != nil {
+		return err
+	}
+	defer maps.close()
+	loaded, err := s.load(maps)
+	if err != nil {
+		return err
+	}
+	defer loaded.close()
+	for i, p := range s.programs {
+		if err := s.apply(p, loaded[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type loaded []*ebpf.Program
+
+func (l loaded) close() {
+	for _, p := range l {
+		p.Close()
+	}
+}
+
+func (s *Set) load(m maps) (loaded, error) {
+	var out loaded
+	for _, p := range s.programs {
+		prog, err := load(p, m)
+		if err != nil {
+			out.close()
+			return nil, err
+		}
+		out = append(out, prog)
+	}
+	return out, nil
+}
+
+func load(p Program, m maps) (*ebpf.Program, error) {
+	is := append(p.Instructions[:0:0], p.Instructions...)
+	for i := range is {
+		if known := m[is[i].Reference()]; known != nil {
+			if err := is[i].AssociateMap(known); err != nil {
+				return nil, fmt.Errorf("localhost: assemble %s: %w", p.Name, err)
+			}
+		}
+	}
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: p.Name, Type: ebpf.CGroupSockAddr, AttachType: p.Attach, Instructions: is, License: "GPL"})
+	if err != nil {
+		return nil, fmt.Errorf("localhost: load %s for %s: %w", p.Name, p.Attach, cause(err))
+	}
+	return prog, nil
+}
+
+// cause turns the verifier's page into the one line that matters.
+func cause(err error) error {
+	var verifier *ebpf.VerifierError
+	if errors.As(err, &verifier) && len(verifier.Log) > 0 {
+		return fmt.Errorf("%w (%s)", verifier.Cause, verifier.Log[max(0, len(verifier.Log)-2)])
+	}
+	return err
+}
+
+func (s *Set) apply(p Program, prog *ebpf.Program) error {
+	found, _, err := s.list(p)
+	if err != nil {
+		return err
+	}
+	defer closeAll(found)
+	keep := -1
+	for i, a := range found {
+		if a.right && keep < 0 {
+			keep = i
+		}
+	}
+	if keep < 0 {
+		var old *ebpf.Program
+		if len(found) > 0 {
+			keep, old = 0, found[0].prog
+		}
+		if err := s.attach(p, prog, old); err != nil {
+			return err
+		}
+	}
+	for i, a := range found {
+		if i == keep {
+			continue
+		}
+		if err := s.detach(p, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Set) attach(p Program, prog, old *ebpf.Program) error {
+	change := "localhost attach " + p.Name
+	if old != nil {
+		change = "localhost replace with " + p.Name
+	}
+	if err := s.gate.Pass(change); err != nil {
+		return err
+	}
+	opts := link.RawAttachProgramOptions{Target: s.fds[p.Place], Program: prog, Attach: p.Attach, Flags: allowMulti}
+	if old != nil {
+		opts.Anchor = link.ReplaceProgram(old)
+	}
+	if err := link.RawAttachProgram(opts); err != nil {
+		if errors.Is(err, unix.EPERM) {
+			err = fmt.Errorf("a program of somebody else leaves no room for others (bpftool cgroup tree shows it): %w", err)
+		}
+		return fmt.Errorf("localhost: attach %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+func (s *Set) detach(p Program, a attached) error {
+	if err := s.gate.Pass(fmt.Sprintf("localhost detach %s (program %d)", a.name, a.id)); err != nil {
+		return err
+	}
+	err := link.RawDetachProgram(link.RawDetachProgramOptions{Target: s.fds[p.Place], Program: a.prog, Attach: p.Attach})
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("localhost: detach %s: %w", a.name, err)
+	}
+	return nil
+}
+
+// Detach takes off what is ours, in any version, and leaves the programs of others. The maps go with them. It
+// goes on past failures.
+func (s *Set) Detach() error {
+	var errs []error
+	for i := len(s.programs) - 1; i >= 0; i-- {
+		p := s.programs[i]
+		found, _, err := s.list(p)
+		errs = append(errs, err)
+		for _, a := range found {
+			errs = append(errs, s.detach(p, a))
+		}
+		closeAll(found)
+	}
+	return errors.Join(errs...)
+}
