@@ -62,7 +62,7 @@ func unless(flag int32, label string) asm.Instructions {
 func unlessLoopback(label string) asm.Instructions {
 	return asm.Instructions{
 		asm.Mov.Reg(asm.R1, asm.R9),
-		asm.And.Imm(asm.R1, word(255, 0, 0, 0)),
+		asm.And.Imm32(asm.R1, word(255, 0, 0, 0)),
 		asm.JNE.Imm(asm.R1, word(127, 0, 0, 0), label),
 	}
 }
@@ -71,9 +71,9 @@ func unlessLoopback(label string) asm.Instructions {
 func ifLeased(label string) asm.Instructions {
 	return asm.Instructions{
 		asm.Mov.Reg(asm.R1, asm.R9),
-		asm.And.Imm(asm.R1, word(255, 255, 255, 0)),
+		asm.And.Imm32(asm.R1, word(255, 255, 255, 0)),
 		asm.JEq.Imm(asm.R1, word(127, 0, 64, 0), label),
-		asm.And.Imm(asm.R1, word(255, 255, 0, 0)),
+		asm.And.Imm32(asm.R1, word(255, 255, 0, 0)),
 		asm.JEq.Imm(asm.R1, word(127, 65, 0, 0), label),
 	}
 }
@@ -89,11 +89,11 @@ func classify() asm.Instructions {
 		asm.LoadMem(asm.R9, asm.R6, ctxIP6+12, asm.Word),
 		asm.StoreImm(asm.RFP, atPure, 0, asm.Word),
 		asm.LoadMem(asm.R1, asm.R6, ctxIP6+8, asm.Word),
-		asm.JEq.Imm(asm.R1, mappedWord, "classified"),
+		asm.JEq.Imm32(asm.R1, mappedWord, "classified"),
 		asm.JNE.Imm(asm.R1, 0, "pass"),
 		asm.StoreImm(asm.RFP, atPure, 1, asm.Word),
 		asm.JEq.Imm(asm.R9, 0, "classified"),
-		asm.JNE.Imm(asm.R9, oneWord, "pass"),
+		asm.JNE.Imm32(asm.R9, oneWord, "pass"),
 		asm.Mov.Imm32(asm.R9, loopback),
 		asm.Mov.Reg(asm.R1, asm.R9).WithSymbol("classified"),
 	}

@@ -19,7 +19,7 @@ func guard6(c Config) asm.Instructions {
 		asm.Instructions{
 			asm.Mov.Reg(asm.R6, asm.R1),
 			asm.LoadMem(asm.R1, asm.R6, ctxIP6+8, asm.Word),
-			asm.JNE.Imm(asm.R1, mappedWord, "pass"),
+			asm.JNE.Imm32(asm.R1, mappedWord, "pass"),
 			asm.LoadMem(asm.R9, asm.R6, ctxIP6+12, asm.Word),
 		},
 		ifLeased("leased"),
