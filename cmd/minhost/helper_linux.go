@@ -98,9 +98,9 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 	cfg := helper.Config{
 		Version: programVersion(), BootID: boot, ServiceManager: string(manager.Kind),
 		Tree: treePort{tree}, Names: &zonePort{fs: disk, path: l.Zone, boot: boot}, Range: rangePort{},
-		Processes: processPort{}, Peers: helper.KernelPeers{}, Checker: groundChecker{ground, l.Program}, Store: store,
+		Processes: processPort{}, Isolation: isolationPort{}, Sockets: socketsPort{}, Peers: helper.KernelPeers{}, Checker: groundChecker{ground, l.Program}, Store: store,
 		Operators: operatorCheck(disk, l.Operators), Local: linux.Local,
-		Grace: 500 * time.Millisecond, AdoptWithin: 10 * time.Second, RetryAfter: time.Second, LookAfter: 500 * time.Millisecond, Now: time.Now, Log: log,
+		Grace: 500 * time.Millisecond, AdoptWithin: 10 * time.Second, RetryAfter: time.Second, LookupsFor: time.Minute, LookAfter: 500 * time.Millisecond, Now: time.Now, Log: log,
 	}
 	var h *helper.Helper
 	var flows *cut.Cutter
@@ -118,7 +118,7 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 			return fmt.Errorf("helper: %w", err)
 		}
 		defer flows.Close()
-		cfg.Table, cfg.Flows, cfg.Refusals = table, flows, reader
+		cfg.Table, cfg.Flows, cfg.Refusals, cfg.Audience = table, flows, reader, audienceFile{disk, l.Lookups}
 	}
 	waiting := openListeners(log)
 	defer waiting.Close()

@@ -17,6 +17,7 @@ import (
 	"github.com/gominimal/minhost/installer"
 	"github.com/gominimal/minhost/installer/host"
 	"github.com/gominimal/minhost/linux"
+	"github.com/gominimal/minhost/linux/errand"
 	"github.com/gominimal/minhost/linux/selftest"
 	"github.com/gominimal/minhost/linux/standalone"
 	"github.com/gominimal/minhost/resolverd"
@@ -57,6 +58,7 @@ func roles(env *environment, l linux.Layout) []*cobra.Command {
 		role("names", "Keep the link that sends the zone to the answerer (started by the service manager)", func(ctx context.Context) error { return runNames(ctx, env) }),
 		supervise,
 		raw(listenVerb, standalone.ExecListen),
+		raw(errand.Verb, func(args []string) error { return errand.Child(args, errands()) }),
 		raw(selfTestVerb, func(args []string) error { return exitWith(selftest.Child(args, os.Stdout, os.Stderr)) }),
 	}
 }
@@ -85,7 +87,7 @@ func runResolverd(ctx context.Context, env *environment, l linux.Layout, boot st
 	}
 	return resolverd.Run(ctx, resolverd.Config{
 		Port: resolverd.DefaultPort, BoxPort: resolverd.DefaultBoxPort, Files: resolverd.Inherited(),
-		ZoneFile: l.Zone, BootID: dashed(boot), Report: l.Reports, Log: env.Log,
+		ZoneFile: l.Zone, BootID: dashed(boot), Report: l.Reports, Watched: l.Lookups, Log: env.Log,
 	})
 }
 

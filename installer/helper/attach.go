@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/gominimal/minhost/installer/api"
 	"github.com/gominimal/minhost/installer/lease"
@@ -65,8 +66,19 @@ func (h *Helper) begin(c request, id string) (*box, error) {
 	return b, nil
 }
 
+// steps are what has been done, each as the function that takes it back.
+type steps []func() error
+
+func (h *Helper) goBack(b *box, done steps) {
+	for _, back := range slices.Backward(done) {
+		if err := back(); err != nil {
+			h.log.Error("going back", "lease", b.ID, "cause", err)
+		}
+	}
+}
+
 // bring does what an attach does to the host, in the order that never gives the process more than
-// it may have: record, verdict, name, move. A failure undoes what was done.
+// it may have: namespace, record, verdict, name, tap, move. A failure undoes what was done.
 func (h *Helper) bring(ctx context.Context, c request, b *box, pid int) (err error) {
 	p, err := h.process(c, pid)
 	if err != nil {
@@ -76,31 +88,37 @@ func (h *Helper) bring(ctx context.Context, c request, b *box, pid int) (err err
 	if err := h.fit(c, p); err != nil {
 		return err
 	}
-	var back []func() error
+	var done steps
 	defer func() {
-		if err == nil {
-			return
-		}
-		for i := len(back) - 1; i >= 0; i-- {
-			if berr := back[i](); berr != nil {
-				h.log.Error("going back", "lease", b.ID, "cause", berr)
-			}
+		if err != nil {
+			h.goBack(b, done)
 		}
 	}()
+	if isolated(b.Lease) {
+		if err := h.isolate(b, p); err != nil {
+			return err
+		}
+		done = append(done, func() error { return h.leaveNet(b) })
+	}
 	if err := h.record(b); err != nil {
 		return internal("record lease", err)
 	}
-	back = append(back, func() error { return h.cfg.Store.Remove(b.ID) })
+	done = append(done, func() error { return h.cfg.Store.Remove(b.ID) })
 	if h.cfg.Table != nil {
-		back = append(back, func() error { return h.ordered(b, func() error { return h.release(context.WithoutCancel(ctx), b) }) })
+		done = append(done, func() error { return h.ordered(b, func() error { return h.release(context.WithoutCancel(ctx), b) }) })
 		if err := h.ordered(b, func() error { return h.enforce(ctx, b) }); err != nil {
 			return internal("verdict", err)
 		}
 	}
 	if b.Name != "" {
-		back = append(back, func() error { return h.unname(b) })
+		done = append(done, func() error { return h.unname(b) })
 		if err := h.publish(); err != nil {
 			return internal("publish name", err)
+		}
+	}
+	if isolated(b.Lease) {
+		if err := h.prepare(ctx, c, b, p); err != nil {
+			return err
 		}
 	}
 	return h.move(ctx, b, p)
@@ -167,61 +185,6 @@ func (h *Helper) fit(c request, p Process) error {
 		return internal("read process", err)
 	}
 	return nil
-}
-
-// move writes the pid, then requires that the process is alive, in the leaf, and without a child
-// that stayed outside. Otherwise whatever got there goes back.
-func (h *Helper) move(ctx context.Context, b *box, p Process) error {
-	pid := p.PID()
-	from, err := h.cfg.Tree.GroupOf(p.PID())
-	if err != nil || !p.Alive() {
-		return noSuchProcess(pid)
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := b.leaf.Move(p.PID()); err != nil {
-		if !p.Alive() {
-			return noSuchProcess(pid)
-		}
-		return internal("move process", err)
-	}
-	in, err := h.cfg.Tree.LeafOf(p.PID())
-	childless, cerr := p.Childless()
-	alive := p.Alive()
-	if err == nil && cerr == nil && alive && in == b.ID && childless {
-		h.follow(b, p.PID())
-		return nil
-	}
-	h.sendBack(b, p.PID(), from)
-	switch {
-	case !alive:
-		return noSuchProcess(pid)
-	case err == nil && cerr == nil && !childless:
-		return &api.ProcessRefused{PID: pid, Reason: "children", Message: fmt.Sprintf("process %d forked while it was moved", pid), Next: "start the child held, then attach"}
-	case err == nil && cerr == nil:
-		return &api.ProcessRefused{PID: pid, Reason: "moved", Message: fmt.Sprintf("process %d did not stay in the leaf", pid), Next: "attach again"}
-	}
-	return internal("read process", errors.Join(err, cerr))
-}
-
-// sendBack returns a target that could not be attached or joined to its group. Until a box is attached
-// all that is in its leaf came with the target. Of a live box nothing else may get out: a child that the
-// target left behind stays inside.
-func (h *Helper) sendBack(b *box, target int, group string) {
-	h.mu.Lock()
-	attaching := b.State == lease.Attaching
-	h.mu.Unlock()
-	pids, err := []int{target}, error(nil)
-	if attaching {
-		pids, err = b.leaf.Pids()
-	}
-	for _, pid := range pids {
-		err = errors.Join(err, h.cfg.Tree.Restore(pid, group))
-	}
-	if err != nil {
-		h.log.Error("send back", "lease", b.ID, "cause", err)
-	}
 }
 
 // boxName is how a message calls the box of a leaf.

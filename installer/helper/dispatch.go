@@ -35,6 +35,15 @@ func (d *dispatcher) VarlinkDispatch(ctx context.Context, call varlink.Call, nam
 type request struct {
 	*caller
 	fds []*os.File // closed behind the call
+	// give are the descriptors of the reply; they are the request's, and closed behind it.
+	give *[]*os.File
+}
+
+// send puts a descriptor into the reply. Of a call that fails it is closed unsent.
+func (r request) send(f *os.File) {
+	if f != nil {
+		*r.give = append(*r.give, f)
+	}
 }
 
 // unary makes a method of a function from parameters to parameters.
@@ -46,13 +55,14 @@ func unary[In, Out any](f func(*Helper, context.Context, request, In) (Out, erro
 				return h.reply(ctx, call, &api.Malformed{Message: "parameters: " + err.Error()})
 			}
 		}
-		r := request{c, call.RequestFDs()}
-		defer message{fds: r.fds}.close()
+		var give []*os.File
+		r := request{c, call.RequestFDs(), &give}
+		defer func() { message{fds: append(give, r.fds...)}.close() }()
 		out, err := f(h, ctx, r, in)
 		if err != nil {
 			return h.reply(ctx, call, err)
 		}
-		return call.Reply(ctx, out)
+		return call.ReplyWithFDs(ctx, out, give)
 	}
 }
 

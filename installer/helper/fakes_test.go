@@ -40,6 +40,8 @@ type fakeProc struct {
 	children bool
 	parent   int
 	unfit    *Unfit
+	pinned   int    // its number cannot be another's
+	netns    uint64 // 0 is the host's
 }
 
 func newWorld() *world {
@@ -398,6 +400,16 @@ func (h handle) Children() ([]int, error) {
 		}
 	}
 	return out, nil
+}
+func (h handle) Pin() (func(), error) {
+	h.w.mu.Lock()
+	defer h.w.mu.Unlock()
+	h.p.pinned++
+	return func() {
+		h.w.mu.Lock()
+		defer h.w.mu.Unlock()
+		h.p.pinned--
+	}, nil
 }
 func (h handle) Kill() error {
 	h.w.mu.Lock()

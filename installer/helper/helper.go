@@ -44,6 +44,7 @@ type Config struct {
 	Peers     Peers
 	Checker   Checker
 	Store     Store
+	Audience  Audience // nil where no answerer tells the helper anything
 	Operators func(Peer) (bool, error)
 	// Local says whether an address is the host's own, for Explain.
 	Local func(netip.Addr) bool
@@ -54,6 +55,8 @@ type Config struct {
 	AdoptWithin time.Duration
 	// LookAfter is the pause between looks for processes that left their leaf.
 	LookAfter time.Duration
+	// LookupsFor is how long one Watch hears of lookups.
+	LookupsFor time.Duration
 	// RetryAfter is the pause before what failed on the way out is tried again.
 	RetryAfter time.Duration
 	Now        func() time.Time
@@ -77,8 +80,9 @@ type Helper struct {
 	expiry    expiry
 	resting   sync.Mutex
 	// looking guards heard: what waited in each box at the last look.
-	looking sync.Mutex
-	heard   map[string][]api.Listener
+	looking  sync.Mutex
+	heard    map[string][]api.Listener
+	audience audience
 	// life ends with Close: watchers, retries and reapers hang on it.
 	life context.Context
 	stop context.CancelFunc

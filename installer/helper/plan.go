@@ -39,10 +39,10 @@ func (h *Helper) plan(ctx context.Context, c request, in api.PlanIn) (api.PlanOu
 		h.drop(b)
 		return api.PlanOut{}, context.Cause(ctx)
 	}
-	h.log.Info("planned", "lease", b.ID, "box", b.Name, "address", text(b.Address), "uid", b.UID, "egress", b.Policy.Egress)
+	h.log.Info("planned", "lease", b.ID, "box", b.Name, "address", text(b.Address), "uid", b.UID, "mode", b.Mode, "egress", b.Policy.Egress)
 	out := api.PlanOut{
 		Lease: b.ID, Secret: secret, Name: b.Name, Address: text(b.Address),
-		HostAddress: lease.HostAddress().String(), Leaf: leaf.Path(), Net: netPlan(b.Policy),
+		HostAddress: lease.HostAddress().String(), Leaf: leaf.Path(), Net: netPlanOf(b.Lease),
 		Enforcement: h.enforcement(), EnforcementCause: h.cfg.Unenforceable, Boundary: api.BoundaryCooperative,
 	}
 	return out, nil
@@ -50,11 +50,16 @@ func (h *Helper) plan(ctx context.Context, c request, in api.PlanIn) (api.PlanOu
 
 // wanted checks the parameters, and what the host can do with them.
 func (h *Helper) wanted(c request, in api.PlanIn) (lease.Lease, error) {
-	if in.Mode != api.ModeHost {
-		return lease.Lease{}, &api.NotSupported{
-			Message: fmt.Sprintf("mode %s: this helper makes boxes that share the host's network only", in.Mode), Next: "use mode host"}
+	l := lease.Lease{UID: c.peer.UID, State: lease.Planned, EndWithConnection: in.EndWithConnection, Attempt: in.Attempt, Since: h.cfg.Now().UTC()}
+	if err := modeOf(in, &l); err != nil {
+		return lease.Lease{}, err
 	}
-	l := lease.Lease{UID: c.peer.UID, State: lease.Planned, Mode: lease.ModeHost, EndWithConnection: in.EndWithConnection, Since: h.cfg.Now().UTC()}
+	if err := checkAttempt(in.Attempt); err != nil {
+		return lease.Lease{}, err
+	}
+	if isolated(l) && h.cfg.Isolation == nil {
+		return lease.Lease{}, &api.NotSupported{Message: fmt.Sprintf("mode %s: this helper cannot tell network namespaces apart", in.Mode), Next: "use mode host"}
+	}
 	var err error
 	if in.Name != "" {
 		if l.Name, err = lease.ParseName(in.Name); err != nil {
@@ -97,6 +102,9 @@ func (h *Helper) reserve(c request, l lease.Lease) (*box, error) {
 	if l.Name != "" && h.names[l.Name] != nil {
 		return nil, &api.NameTaken{Name: l.Name, Message: fmt.Sprintf("a box named %s exists", l.Name),
 			Next: "minhost ls; choose another name or end that box"}
+	}
+	if err := h.attemptTaken(l.UID, l.Attempt); err != nil {
+		return nil, err
 	}
 	if err := h.afford(l.UID, l.Policy, nil); err != nil {
 		return nil, err

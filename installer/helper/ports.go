@@ -128,6 +128,9 @@ type Process interface {
 	Childless() (bool, error)
 	// Children lists its children, zombies too.
 	Children() ([]int, error)
+	// Pin keeps the number of the process its own until unpin, although it may die meanwhile. The caller looks
+	// at Alive behind it: a process that is dead then had lost its number before.
+	Pin() (unpin func(), err error)
 	// Kill sends SIGKILL through the handle.
 	Kill() error
 	Close() error

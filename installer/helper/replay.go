@@ -87,6 +87,7 @@ func (h *Helper) revive(l lease.Lease) (b *box, live bool, err error) {
 	h.counts.attaches++
 	if live {
 		h.log.Info("kept", "lease", b.ID, "box", b.Name, "address", text(b.Address))
+		h.refind(b)
 		h.watchLeaf(b)
 		if b.EndWithConnection {
 			h.orphan(b)

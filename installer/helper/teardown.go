@@ -136,7 +136,7 @@ func (h *Helper) takeAway(b *box) error {
 	if err := h.relink(ctx, b); err != nil {
 		return err
 	}
-	return b.leaf.Close()
+	return errors.Join(h.leaveNet(b), b.leaf.Close())
 }
 
 func (h *Helper) takeParts(b *box) error {
@@ -162,6 +162,7 @@ func (h *Helper) takeParts(b *box) error {
 	if err := h.emptyLeaf(ctx, b); err != nil {
 		return errors.Join(append(errs, err)...)
 	}
+	errs = append(errs, h.dropTaps(ctx, b))
 	h.drain()
 	if h.cfg.Table != nil {
 		// What the processes sent until they died may have made new conntrack entries.

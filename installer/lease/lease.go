@@ -33,6 +33,8 @@ type Lease struct {
 	OwnLocalhost bool
 	// Tap is what Attach makes in the namespace of an own-ip box; zero for others.
 	Tap Tap
+	// NetNS is the number of the network namespace of an attached none or own-ip box, else 0.
+	NetNS uint64
 	// Attempt is the runner's own id of the try that planned it.
 	Attempt string
 	// Unenforced: the caller let a confined box run where the host can't enforce.

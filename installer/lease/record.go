@@ -35,6 +35,7 @@ type record struct {
 	TapGateway        string    `json:"tap_gateway,omitempty"`
 	TapMTU            int       `json:"tap_mtu,omitempty"`
 	TapName           string    `json:"tap_name,omitempty"`
+	NetNS             uint64    `json:"netns,omitempty"`
 	Attempt           string    `json:"attempt,omitempty"`
 	Unenforced        bool      `json:"unenforced,omitempty"`
 	Cutting           bool      `json:"cutting,omitempty"`
@@ -56,7 +57,7 @@ func Encode(l Lease, bootID string) ([]byte, error) {
 		Egress: l.Policy.Egress, Ingress: l.Policy.Ingress, IngressPorts: l.Policy.IngressPorts, IngressBoxes: l.Policy.IngressBoxes,
 		State: l.State, SecretHash: hex.EncodeToString(l.SecretHash[:]),
 		EndWithConnection: l.EndWithConnection, Unenforced: l.Unenforced, Cutting: l.Cutting, Generation: l.Generation, Since: l.Since,
-		Mode: l.Mode, OwnLocalhost: l.OwnLocalhost, Attempt: l.Attempt,
+		Mode: l.Mode, OwnLocalhost: l.OwnLocalhost, NetNS: l.NetNS, Attempt: l.Attempt,
 	}
 	if l.Tap != (Tap{}) {
 		r.TapAddress, r.TapGateway, r.TapMTU, r.TapName = l.Tap.Address.String(), l.Tap.Gateway.String(), l.Tap.MTU, l.Tap.Name
@@ -94,7 +95,7 @@ func Decode(b []byte, bootID string) (Lease, error) {
 	}
 	l := Lease{ID: r.ID, Number: r.Number, UID: r.UID, State: r.State,
 		EndWithConnection: r.EndWithConnection, Unenforced: r.Unenforced, Cutting: r.Cutting, Generation: r.Generation & 1, Since: r.Since,
-		Mode: r.Mode, OwnLocalhost: r.OwnLocalhost, Attempt: r.Attempt}
+		Mode: r.Mode, OwnLocalhost: r.OwnLocalhost, NetNS: r.NetNS, Attempt: r.Attempt}
 	if err := errors.Join(r.identity(&l), r.network(&l)); err != nil {
 		return Lease{}, fmt.Errorf("lease record: %w", err)
 	}

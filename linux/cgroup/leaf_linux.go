@@ -98,6 +98,9 @@ func (l *Leaf) Path() string { return path.Join(l.tree.mount.Point, l.d.name) }
 // FD is the open directory, for SysProcAttr.CgroupFD. It stays the Leaf's.
 func (l *Leaf) FD() int { return l.d.fd() }
 
+// Dir is the open directory. It stays the Leaf's.
+func (l *Leaf) Dir() *os.File { return l.d.f }
+
 // Close closes the descriptor; the leaf stays.
 func (l *Leaf) Close() error { return l.d.close() }
 

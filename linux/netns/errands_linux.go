@@ -23,6 +23,9 @@ const (
 	RemoveName  = "netns-remove"
 )
 
+// ErrNotEmpty: the namespace has devices that do not belong into a new one.
+var ErrNotEmpty = errors.New("its network namespace is not empty")
+
 // netlinkTime bounds one netlink request.
 const netlinkTime = 5 * time.Second
 
@@ -40,6 +43,9 @@ type Tap struct {
 // front (IFF_NO_PI).
 func (n *Namespace) Prepare(ctx context.Context, tap *Tap) (*os.File, error) {
 	f, err := errand.Run(ctx, errand.Spec{Name: PrepareName, In: tap, Files: []*os.File{n.f}})
+	if errors.Is(err, unix.ENOTEMPTY) { // an errno is all that an error keeps on its way here
+		err = fmt.Errorf("%w: %w", ErrNotEmpty, err)
+	}
 	if err == nil && (f != nil) != (tap != nil) {
 		err = errors.New("netns: the child made no tap, or one that nobody asked for")
 	}
@@ -69,7 +75,7 @@ func PrepareChild(in json.RawMessage, files []*os.File) (*os.File, error) {
 		return nil, err
 	}
 	if odd := strangers(all); len(odd) > 0 {
-		return nil, fmt.Errorf("the network namespace is not empty: it has %s", strings.Join(odd, ", "))
+		return nil, fmt.Errorf("%w: it has %s: %w", ErrNotEmpty, strings.Join(odd, ", "), unix.ENOTEMPTY)
 	}
 	lo, err := h.LinkByName("lo")
 	if err == nil {
