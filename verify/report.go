@@ -100,20 +100,25 @@ func (r Report) WriteText(w io.Writer) error {
 
 // verdict is the closing line: counts of the states that occur, and what they mean together.
 func (r Report) verdict() string {
+	word := "this host is ready"
+	if !r.Ready() {
+		word = "this host is not ready"
+	}
+	return word + ": " + r.Summary()
+}
+
+// Summary counts the states that occur.
+func (r Report) Summary() string {
 	var counts []string
 	for _, s := range states {
 		if n := r.count(s); n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", n, s))
 		}
 	}
-	word := "this host is ready"
-	if !r.Ready() {
-		word = "this host is not ready"
-	}
 	if len(counts) == 0 {
-		return word + ": nothing was observed"
+		return "nothing was observed"
 	}
-	return word + ": " + strings.Join(counts, ", ")
+	return strings.Join(counts, ", ")
 }
 
 // MarshalJSON gives the form of Schema.

@@ -36,6 +36,7 @@ var internal = []rule{
 
 	{"verify", []string{"darwin/...", "linux/...", "installer", "installer/client", "installer/api", "resolverd/probe"},
 		"verify reads the host the way its users do"},
+	{"verify/reboot", []string{"verify", "installer"}, "it compares reports, and what plans write"},
 	{"verify/benchdns", []string{"resolverd/..."}, "the answerer beside other name servers"},
 	{"verify/dnsconf", []string{"resolverd", "resolverd/zonefile"}, "the answerer beside other name servers"},
 	{"verify/netlab", []string{"linux/..."}, "the lab puts processes into leaves and namespaces"},
