@@ -9,7 +9,7 @@ LDFLAGS  = -s -w $(if $(VERSION),-X main.version=$(VERSION))
 BUILD    = $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 LANES    = $(GO) run ./verify/lanes
 
-.PHONY: build run stop test test-unit test-root test-systemd test-vm soak bench bench-egress bench-dns conformance-dns fuzz-dns lint cross fmt clean
+.PHONY: build run stop test test-unit test-root test-systemd test-vm test-apps soak bench bench-egress bench-dns conformance-dns fuzz-dns lint cross fmt clean
 
 build:
 	$(BUILD) -o bin/minhost ./cmd/minhost
@@ -47,6 +47,12 @@ test-systemd:
 # made. Needs qemu-system-x86, debootstrap, e2fsprogs, cpio, xz-utils, zstd. Not part of make test.
 test-vm:
 	$(LANES) vm
+
+# Unmodified servers and a browser in boxes: vite, redis, PostgreSQL, gRPC, a name server, chromium. The
+# script installs them on Debian, vite from npm. Not part of make test.
+test-apps:
+	verify/e2e/apps/programs.sh $${MINHOST_LAB:-/var/cache/minhost-lab}/apps
+	$(LANES) apps
 
 # The loops of make test-root, ten times as long; as root.
 soak:

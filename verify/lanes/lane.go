@@ -19,6 +19,7 @@ const (
 	rig      = module + "/verify/e2e/rig"
 	vmlab    = module + "/verify/vmlab"
 	vm       = module + "/verify/vmlab/vm"
+	apps     = module + "/verify/e2e/apps"
 	archtest = module + "/verify/archtest"
 )
 
@@ -28,6 +29,7 @@ func lanes() []lane {
 		{"root", runRoot},
 		{"systemd", runSystemd},
 		{"vm", runVM},
+		{"apps", runApps},
 		{"lint", runLint},
 	}
 }
@@ -41,7 +43,7 @@ type goPackage struct {
 	XTestImports []string
 }
 
-// laneOf sorts packages with tests: vm boots other kernels; those whose tests import vmlab boot whole
+// laneOf sorts packages with tests: vm boots other kernels; apps runs large servers; those whose tests import vmlab boot whole
 // systems on this one; those that
 // import netlab or the rig on top of it (and netlab itself) need root and the kernel; archtest is
 // lint; all others are pure. "" for a package without tests.
@@ -53,6 +55,8 @@ func laneOf(p goPackage) string {
 		return ""
 	case p.ImportPath == vm:
 		return "vm"
+	case p.ImportPath == apps:
+		return "apps"
 	case slices.ContainsFunc(p.TestImports, system), slices.ContainsFunc(p.XTestImports, system):
 		return "systemd"
 	case p.ImportPath == netlab, slices.ContainsFunc(p.TestImports, lab), slices.ContainsFunc(p.XTestImports, lab):
@@ -101,6 +105,8 @@ func runSystemd(ctx context.Context, w io.Writer) (summary, error) {
 
 // runVM makes the images first when they are not there, which takes minutes too.
 func runVM(ctx context.Context, w io.Writer) (summary, error) { return asRoot(ctx, w, "vm", "60m") }
+
+func runApps(ctx context.Context, w io.Writer) (summary, error) { return asRoot(ctx, w, "apps", "20m") }
 
 // asRoot runs one package after the other, and never from the cache: the kernel is an input that
 // go test does not know. Who is not root but may sudo without a prompt runs the test binaries so.
