@@ -19,7 +19,7 @@ func cleanRun(l linux.Layout, disk *host.Disk) error {
 	for _, name := range names {
 		errs = append(errs, gone(disk.Remove(l.Leases+"/"+name)))
 	}
-	for _, path := range []string{l.Leases, l.Zone, l.HelperPID, l.Reports, l.Reports + ".new"} {
+	for _, path := range []string{l.Leases, l.Zone, l.Lookups, l.HelperPID, l.Reports, l.Reports + ".new"} {
 		errs = append(errs, gone(disk.Remove(path)), disk.Clean(path))
 	}
 	return errors.Join(errs...)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gominimal/minhost/installer/api"
 	"github.com/gominimal/minhost/installer/helper"
+	"github.com/gominimal/minhost/installer/host"
 	"github.com/gominimal/minhost/linux/cut"
 	"github.com/gominimal/minhost/resolverd"
 	answers "github.com/gominimal/minhost/resolverd/report"
@@ -25,9 +26,16 @@ func hearAnswerer(ctx context.Context, path string, h *helper.Helper, flows *cut
 	err = r.Run(ctx, answers.Handler{
 		Refused: func(x answers.Refused) {
 			if x.Lease == 0 {
-				x.Lease = asker(ctx, flows, x, log)
+				x.Lease = asker(ctx, flows, x.Network, x.From, log)
 			}
 			h.RefusedName(x.Lease, x.Network, x.From.Addr(), x.Name)
+		},
+		Lookup: func(x answers.Lookup) {
+			if x.Lease == 0 && x.View == resolverd.BoxView.String() {
+				x.Lease = asker(ctx, flows, x.Network, x.From, log)
+			}
+			h.LookedUp(helper.Lookup{Number: x.Lease, View: x.View, Protocol: x.Network, From: x.From, Name: x.Name,
+				Type: x.TypeText(), Answer: x.Answer.String(), Missed: x.Missed})
 		},
 		Counters: func(c answers.Counters) { h.Answered(counted(c)) },
 		Bad:      func(p answers.Peer, err error) { log.Debug("report", "uid", p.UID, "pid", p.PID, "cause", err) },
@@ -40,15 +48,15 @@ func hearAnswerer(ctx context.Context, path string, h *helper.Helper, flows *cut
 // asker finds out whose lookup it was where the answerer could not tell: over TCP, under systemd
 // (SO_RCVMARK takes CAP_NET_RAW, and the answerer has no capability), before Linux 5.19. The flow is still
 // tracked; only confined boxes' lookups come to the box view.
-func asker(ctx context.Context, flows *cut.Cutter, x answers.Refused, log *slog.Logger) uint16 {
+func asker(ctx context.Context, flows *cut.Cutter, network string, from netip.AddrPort, log *slog.Logger) uint16 {
 	protocol, view := uint8(unix.IPPROTO_UDP), netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	if x.Network == "tcp" {
+	if network == "tcp" {
 		protocol = unix.IPPROTO_TCP
 	}
-	if x.From.Addr().Is6() {
+	if from.Addr().Is6() {
 		view = netip.IPv6Loopback()
 	}
-	number, err := flows.Asker(ctx, protocol, x.From, netip.AddrPortFrom(view, resolverd.DefaultBoxPort))
+	number, err := flows.Asker(ctx, protocol, from, netip.AddrPortFrom(view, resolverd.DefaultBoxPort))
 	if err != nil {
 		log.Debug("whose lookup", "cause", err)
 	}
@@ -62,4 +70,19 @@ func counted(c answers.Counters) []api.Counter {
 		out = append(out, api.Counter{Kind: answers.Kind(kind).String(), Count: int(n)})
 	}
 	return out
+}
+
+// audienceFile is the file that tells the answerer to report every lookup, for a minute from when it was
+// written. That it is there says all.
+type audienceFile struct {
+	fs   host.FS
+	path string
+}
+
+// Want implements helper.Audience.
+func (a audienceFile) Want(yes bool) error {
+	if yes {
+		return a.fs.WriteFile(a.path, nil, host.Attr{Mode: 0o644})
+	}
+	return gone(a.fs.Remove(a.path))
 }

@@ -10,12 +10,13 @@ import (
 )
 
 func newWatchCommand(env *environment) *cobra.Command {
-	var asJSON bool
+	var asJSON, lookups bool
 	cmd := &cobra.Command{
 		Use:   "watch [BOX]",
 		Short: "Print what happens to your boxes, as it happens",
 		Long: "Print events (refusals, boxes that come and go) of one box, or of all your boxes, one line\n" +
-			"each, until it is interrupted or the helper ends.",
+			"each, until it is interrupted or the helper ends. With --dns they are the lookups that reach the\n" +
+			"answerer, for one minute: those of your boxes; to root those of all boxes and of the host.",
 		Args: usage(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := env.Dial(cmd.Context(), env.Socket)
@@ -23,7 +24,7 @@ func newWatchCommand(env *environment) *cobra.Command {
 				return err
 			}
 			defer c.Close()
-			var in api.WatchIn
+			in := api.WatchIn{Lookups: lookups}
 			if len(args) == 1 {
 				if in.Lease, err = leaseOf(cmd.Context(), c, args[0]); err != nil {
 					return err
@@ -33,6 +34,7 @@ func newWatchCommand(env *environment) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	cmd.Flags().BoolVar(&lookups, "dns", false, "print lookups instead, for one minute")
 	return cmd
 }
 

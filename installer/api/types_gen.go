@@ -255,8 +255,23 @@ type Check struct {
 	Next   string     `json:"next,omitempty"`
 }
 
+// Lookup: One lookup that the answerer answered. view is box for those of confined boxes, else
+// host. asker is its address and port, type that of the records ("AAAA", "TYPE1234"), answer a kind
+// as in Counter. missed is how many before it were not told, for they came too fast (200 a second
+// are told).
+type Lookup struct {
+	View     string   `json:"view"`
+	Protocol Protocol `json:"protocol"`
+	Asker    string   `json:"asker"`
+	Name     string   `json:"name"`
+	Type     string   `json:"type"`
+	Answer   string   `json:"answer"`
+	Missed   int      `json:"missed,omitempty"`
+}
+
 // EventKind: What a lease event says. escaped: a process of the box was found outside its leaf, and
 // killed. expired: a timed rule ended. listening, closed: a listener of the box came or went.
+// lookup: see Watch.
 type EventKind string
 
 // Values of EventKind.
@@ -271,6 +286,7 @@ const (
 	EventKindExpired   EventKind = "expired"
 	EventKindListening EventKind = "listening"
 	EventKindClosed    EventKind = "closed"
+	EventKindLookup    EventKind = "lookup"
 )
 
 // Event: One thing that happened to a lease. text is one line for people.
@@ -281,6 +297,7 @@ type Event struct {
 	Box     string    `json:"box,omitempty"`
 	Text    string    `json:"text"`
 	Refusal *Refusal  `json:"refusal,omitempty"`
+	Lookup  *Lookup   `json:"lookup,omitempty"`
 }
 
 // JoinKind: What a process that joins a box is for.
@@ -608,9 +625,12 @@ type ExplainOut struct {
 }
 
 // WatchIn holds the parameters of Watch: Events of one lease (own, or root) or of all own leases,
-// until the connection closes. To be called with more.
+// until the connection closes. To be called with more. With lookups they are, for one minute, the
+// lookups of these boxes and nothing else, to root those of the host too; the last event has no
+// lookup in it. At other times lookups are only counted.
 type WatchIn struct {
-	Lease string `json:"lease,omitempty"`
+	Lease   string `json:"lease,omitempty"`
+	Lookups bool   `json:"lookups,omitempty"`
 }
 
 // WatchOut is the reply to Watch.

@@ -19,9 +19,10 @@ type hub struct {
 }
 
 type watcher struct {
-	uid    uint32 // 0 sees all
-	lease  string // "" sees every lease of uid
-	events chan api.Event
+	uid     uint32 // 0 sees all
+	lease   string // "" sees every lease of uid
+	lookups bool   // and nothing else; without it everything else
+	events  chan api.Event
 }
 
 func (u *hub) add(w *watcher) {
@@ -50,7 +51,7 @@ func (u *hub) send(uid uint32, e api.Event) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for w := range u.watchers {
-		if w.uid != 0 && w.uid != uid || w.lease != "" && w.lease != e.Lease {
+		if w.uid != 0 && w.uid != uid || w.lease != "" && w.lease != e.Lease || w.lookups != (e.Kind == api.EventKindLookup) {
 			continue
 		}
 		select {
@@ -92,6 +93,9 @@ func (h *Helper) watch(ctx context.Context, c *caller, call *varlink.Call) error
 		if !mine {
 			return h.reply(ctx, call, noSuchLease(in.Lease))
 		}
+	}
+	if in.Lookups {
+		return h.watchLookups(ctx, call, w)
 	}
 	h.lookAtListeners(ctx)
 	h.events.add(w)
