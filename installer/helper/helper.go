@@ -29,6 +29,7 @@ type Config struct {
 	BootID         string
 	ServiceManager string
 	Unenforceable  string
+	OneProcess     bool // a box is its one attached process (macOS): no leaf, no table, by no fault of the host
 
 	Tree      Tree
 	Table     Table

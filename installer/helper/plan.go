@@ -16,6 +16,9 @@ func (h *Helper) plan(ctx context.Context, c request, in api.PlanIn) (api.PlanOu
 	if err != nil {
 		return api.PlanOut{}, err
 	}
+	if err := h.rangeReady(want.Name != ""); err != nil {
+		return api.PlanOut{}, err
+	}
 	secret, hash := lease.NewSecret()
 	want.SecretHash = hash
 	b, err := h.reserve(c, want)
