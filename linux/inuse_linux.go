@@ -18,6 +18,11 @@ func AddressFree(a netip.Addr) error {
 	if err := Bindable(a); err != nil {
 		return err
 	}
+	return AddressUnused(a)
+}
+
+// AddressUnused tells whether no socket is bound to an address.
+func AddressUnused(a netip.Addr) error {
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		tcp, err := netlink.SocketDiagTCP(family)
 		if err != nil {

@@ -4,13 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/netip"
 	"os"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gominimal/minhost/installer/helper"
-	"github.com/gominimal/minhost/linux"
 	"github.com/gominimal/minhost/linux/cgroup"
 	"github.com/gominimal/minhost/linux/proc"
 )
@@ -28,11 +26,6 @@ func leafPort(l *cgroup.Leaf, err error) (helper.Leaf, error) {
 	}
 	return l, nil
 }
-
-// rangePort asks the kernel about leased addresses.
-type rangePort struct{}
-
-func (rangePort) Free(a netip.Addr) error { return linux.AddressFree(a) }
 
 // processPort opens processes for the helper.
 type processPort struct{}

@@ -102,6 +102,9 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 		Operators: operatorCheck(disk, l.Operators), Local: linux.Local,
 		Grace: 500 * time.Millisecond, AdoptWithin: 10 * time.Second, RetryAfter: time.Second, LookupsFor: time.Minute, LookAfter: 500 * time.Millisecond, Now: time.Now, Log: log,
 	}
+	if homes := ownLocalhosts(&cfg, ground, tree, log); homes != nil {
+		defer homes.Close()
+	}
 	var h *helper.Helper
 	var flows *cut.Cutter
 	reader, table, err := openTable(ground, func(r nft.Refused) {

@@ -143,6 +143,9 @@ func runHold(ctx context.Context, env *environment, l linux.Layout) error {
 			return fmt.Errorf("hold: %s: %w", s.ID(), err)
 		}
 	}
+	if err := (linux.LocalhostStep{Ground: ground}).Apply(ctx, nil); err != nil {
+		env.Log.Warn("boxes share the host's localhost", "cause", err)
+	}
 	notifyReady(env)
 	<-ctx.Done()
 	return nil

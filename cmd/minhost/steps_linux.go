@@ -59,6 +59,7 @@ func standaloneSteps(env *environment, l linux.Layout, disk *host.Disk, gate hos
 	return []installer.Step{
 		linux.TreeStep{Ground: ground},
 		linux.BeltStep{Ground: ground},
+		linux.LocalhostStep{Ground: ground},
 		linux.TableStep{Ground: ground, Repair: env.repairTable},
 		&standalone.ServicesStep{Config: standaloneConfig(l), Gate: gate, Helper: env.askHelper, Answerer: askAnswerer,
 			Clean: func() error { return cleanRun(l, disk) }},
@@ -75,15 +76,16 @@ func systemdSteps(env *environment, l linux.Layout, disk *host.Disk, gate host.G
 	}
 	table := linux.TableStep{Ground: ground, Repair: env.repairTable}
 	// Belt and table are made by the tree's unit, so their own steps find nothing to do and nothing to
-	// undo. The belt goes with the tree.
+	// undo. The belt goes with the tree; of the localhosts one part is attached above it.
 	clean := func(ctx context.Context) error {
-		return errors.Join(table.Undo(ctx, installer.Record{}), cleanRun(l, disk))
+		return errors.Join(table.Undo(ctx, installer.Record{}), linux.LocalhostStep{Ground: ground}.Undo(ctx, installer.Record{}), cleanRun(l, disk))
 	}
-	ctl := systemd.Systemctl{Run: host.Exec{Gate: gate}, Path: systemd.FindSystemctl(systemd.HostEnv())}
+	ctl := systemd.Systemctl{Run: host.Exec{Gate: gate}, Path: systemd.Find(systemd.HostEnv(), "systemctl")}
 	all := []installer.Step{
 		&systemd.UnitsStep{Units: units, FS: disk, Manager: m, Systemctl: ctl, Clean: clean},
 		linux.TreeStep{Ground: ground, Unit: func(ctx context.Context) error { return ctl.Start(ctx, systemd.TreeService) }},
 		linux.BeltStep{Ground: ground},
+		linux.LocalhostStep{Ground: ground},
 		table,
 		&systemd.ServicesStep{Program: l.Program, Systemctl: ctl, Helper: env.askHelper, Answerer: askAnswerer},
 	}

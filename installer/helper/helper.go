@@ -25,11 +25,12 @@ const (
 // Config is all that a Helper needs. Every field must be set, but for Table, Flows and Refusals on a
 // host that can't enforce (then Unenforceable says why).
 type Config struct {
-	Version        string
-	BootID         string
-	ServiceManager string
-	Unenforceable  string
-	OneProcess     bool // a box is its one attached process (macOS): no leaf, no table, by no fault of the host
+	Version         string
+	BootID          string
+	ServiceManager  string
+	Unenforceable   string
+	SharedLocalhost string
+	OneProcess      bool // a box is its one attached process (macOS): no leaf, no table, by no fault of the host
 
 	Tree      Tree
 	Table     Table
@@ -38,6 +39,7 @@ type Config struct {
 	Listeners Listeners // nil where the host cannot tell
 	Names     Names
 	Range     Range
+	Localhost Localhost // nil where boxes share the host's localhost: SharedLocalhost says why
 	Processes Processes
 	// Isolation and Sockets are nil where the host has neither network namespaces nor leaves.
 	Isolation Isolation

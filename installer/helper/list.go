@@ -51,6 +51,7 @@ func (h *Helper) info(b *box, full bool) api.LeaseInfo {
 	}
 	i.Refused = b.refused.total
 	i.Since = stamp(b.Since)
+	i.Localhost = localhostTo(b.Lease)
 	i.Mode, i.Attempt = api.Mode(b.Mode), b.Attempt
 	return i
 }

@@ -121,7 +121,7 @@ func netPlanOf(l lease.Lease) api.NetPlan {
 	case lease.ModeOwnIP:
 		return api.NetPlan{Isolate: true, Resolver: api.ResolverNameservers, Nameservers: []string{l.Tap.Gateway.String()}, Tap: tapTo(l.Tap)}
 	}
-	return netPlan(l.Policy)
+	return netPlan(l)
 }
 
 func tapTo(t lease.Tap) *api.Tap {

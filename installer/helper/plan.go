@@ -42,11 +42,19 @@ func (h *Helper) plan(ctx context.Context, c request, in api.PlanIn) (api.PlanOu
 		h.drop(b)
 		return api.PlanOut{}, context.Cause(ctx)
 	}
+	if err := h.settle(b); err != nil {
+		h.mu.Lock()
+		b.State = lease.Ending
+		h.mu.Unlock()
+		h.drop(b)
+		return api.PlanOut{}, internal("own localhost", err)
+	}
 	h.log.Info("planned", "lease", b.ID, "box", b.Name, "address", text(b.Address), "uid", b.UID, "mode", b.Mode, "egress", b.Policy.Egress)
 	out := api.PlanOut{
 		Lease: b.ID, Secret: secret, Name: b.Name, Address: text(b.Address),
 		HostAddress: lease.HostAddress().String(), Leaf: leaf.Path(), Net: netPlanOf(b.Lease),
 		Enforcement: h.enforcement(), EnforcementCause: h.cfg.Unenforceable, Boundary: api.BoundaryCooperative,
+		Localhost: localhostTo(b.Lease), LocalhostCause: h.localhostCause(in, b.Lease),
 	}
 	return out, nil
 }
@@ -55,6 +63,9 @@ func (h *Helper) plan(ctx context.Context, c request, in api.PlanIn) (api.PlanOu
 func (h *Helper) wanted(c request, in api.PlanIn) (lease.Lease, error) {
 	l := lease.Lease{UID: c.peer.UID, State: lease.Planned, EndWithConnection: in.EndWithConnection, Attempt: in.Attempt, Since: h.cfg.Now().UTC()}
 	if err := modeOf(in, &l); err != nil {
+		return lease.Lease{}, err
+	}
+	if err := h.localhostOf(in, &l); err != nil {
 		return lease.Lease{}, err
 	}
 	if err := checkAttempt(in.Attempt); err != nil {
@@ -94,7 +105,7 @@ func (h *Helper) reserve(c request, l lease.Lease) (*box, error) {
 		}
 		if b.UID == l.UID {
 			leaves++
-			if b.Address.IsValid() {
+			if lease.InRange(b.Address) {
 				addresses++
 			}
 		}
@@ -119,11 +130,10 @@ func (h *Helper) reserve(c request, l lease.Lease) (*box, error) {
 		}
 		l.Address = a
 	}
-	number, ok := h.number()
-	if !ok {
-		return nil, &api.QuotaExceeded{Limit: 65535, Message: "every lease number is taken", Next: nextLs}
+	if err := h.numberFor(&l); err != nil {
+		return nil, &api.QuotaExceeded{Limit: 65535, Message: err.Error(), Next: nextLs}
 	}
-	l.ID, l.Number = lease.NewID(), number
+	l.ID = lease.NewID()
 	b := &box{Lease: l, owner: c.conn, over: make(chan struct{})}
 	h.boxes[b.ID], h.numbers[b.Number] = b, b
 	if b.Name != "" {
@@ -162,6 +172,7 @@ func (h *Helper) number() (uint16, bool) {
 
 // unreserve takes back a reservation that never became a plan.
 func (h *Helper) unreserve(b *box) {
+	h.unsettle(b)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.boxes, b.ID)
@@ -207,6 +218,7 @@ func (h *Helper) mayAbandon(c request, b *box, e *ended, id string) error {
 // drop ends a planned box. Its leaf has no process; an EBUSY (somebody with root moved one in)
 // leaves the directory to the sweep of Replay and of the reaper.
 func (h *Helper) drop(b *box) {
+	h.unsettle(b)
 	if err := h.removeLeaf(b); err != nil {
 		h.log.Warn("leaf stays", "lease", b.ID, "cause", err)
 	}

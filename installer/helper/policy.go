@@ -65,11 +65,15 @@ func policyTo(p lease.Policy) *api.Policy {
 }
 
 // netPlan is DESIGN.md section 8's table for mode host.
-func netPlan(p lease.Policy) api.NetPlan {
-	if p.Confined() {
+func netPlan(l lease.Lease) api.NetPlan {
+	if l.Policy.Confined() {
 		return api.NetPlan{Resolver: api.ResolverNameservers, Nameservers: []string{"127.0.0.1"}}
 	}
-	return api.NetPlan{Resolver: api.ResolverHost, Hosts: []api.HostEntry{{Name: "host" + zone, Address: "127.0.0.1"}}}
+	host := "127.0.0.1"
+	if l.OwnLocalhost {
+		host = lease.HostAddress().String() // 127.0.0.1 is the box's own first
+	}
+	return api.NetPlan{Resolver: api.ResolverHost, Hosts: []api.HostEntry{{Name: "host" + zone, Address: host}}}
 }
 
 // afford checks the limits of a policy beside those that are live. h.mu is held. self is the box

@@ -42,6 +42,9 @@ func (h *Helper) Replay(ctx context.Context) error {
 			return fmt.Errorf("refill table: %w", err)
 		}
 	}
+	if err := h.resettle(); err != nil {
+		h.log.Error("homes of boxes", "cause", err)
+	}
 	if err := h.publish(); err != nil {
 		return fmt.Errorf("publish zone: %w", err)
 	}

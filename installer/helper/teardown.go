@@ -168,6 +168,7 @@ func (h *Helper) takeParts(b *box) error {
 		// What the processes sent until they died may have made new conntrack entries.
 		errs = append(errs, h.release(ctx, b))
 	}
+	h.unsettle(b)
 	if err := b.leaf.Remove(); err != nil {
 		return errors.Join(append(errs, fmt.Errorf("remove leaf: %w", err))...)
 	}

@@ -59,6 +59,9 @@ func (h *Helper) change(ctx context.Context, b *box, p lease.Policy) error {
 	if err := h.record(b); err != nil {
 		return fmt.Errorf("record lease: %w", err)
 	}
+	if err := h.settle(b); err != nil {
+		return err
+	}
 	if h.cfg.Table == nil {
 		return nil
 	}

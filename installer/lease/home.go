@@ -19,12 +19,13 @@ type Home struct {
 	OpenPorts []uint16
 }
 
-// Home returns what the programs must know of this lease with this leaf. Without an address there is none.
+// Home returns what the programs must know of this lease with this leaf. Without an address there is none; a
+// box with a network of its own has its address guarded.
 func (l Lease) Home(leaf uint64) (Home, bool) {
 	return Home{
-		Leaf: leaf, Address: l.Address, Own: l.OwnLocalhost, UDPWildcards: !l.Policy.udpElsewhere(),
+		Leaf: leaf, Address: l.Address, Own: l.OwnLocalhost && l.Mode == ModeHost, UDPWildcards: !l.Policy.udpElsewhere(),
 		Open: l.Policy.Ingress == FromAny, OpenPorts: l.Policy.IngressPorts,
-	}, l.Address.IsValid() && l.Mode == ModeHost
+	}, l.Address.IsValid()
 }
 
 // udpElsewhere says whether the box may send UDP to other hosts.
@@ -38,4 +39,22 @@ func (p Policy) udpElsewhere() bool {
 		}
 	}
 	return false
+}
+
+// Unpublished is the address of a box that has a localhost of its own and no name: of 127.65.0.0/16, by its
+// number. It is in no zone.
+func Unpublished(number uint16) netip.Addr {
+	return netip.AddrFrom4([4]byte{127, 65, byte(number >> 8), byte(number)})
+}
+
+// Leasable says whether a box may have this address.
+func Leasable(a netip.Addr) bool {
+	if InRange(a) {
+		return true
+	}
+	if !a.Is4() {
+		return false
+	}
+	four := a.As4()
+	return four[0] == 127 && four[1] == 65 && a != Unpublished(0)
 }

@@ -122,7 +122,7 @@ func (r record) identity(l *Lease) error {
 		if l.Address, err = netip.ParseAddr(r.Address); err != nil {
 			return err
 		}
-		if !InRange(l.Address) {
+		if !Leasable(l.Address) {
 			return fmt.Errorf("address %s is not of the range", r.Address)
 		}
 	}

@@ -7,20 +7,15 @@ import (
 	"github.com/gominimal/minhost/installer/lease"
 )
 
-// homeKey is the address of a home as the map of owners has it.
-type homeKey struct{ address [4]byte }
-
-// encode returns a home as the maps have it: the address in network order, then the flags.
-func encode(w lease.Home) (homeKey, [8]byte, error) {
-	a := w.Address.Unmap()
-	if w.Leaf == 0 || !a.Is4() || !a.IsLoopback() {
-		return homeKey{}, [8]byte{}, fmt.Errorf("localhost: leaf %d, address %s: no home", w.Leaf, w.Address)
+// encode returns a home as the map has it: the address in network order, then the flags.
+func encode(w lease.Home) (value [8]byte, err error) {
+	if w.Leaf == 0 || !w.Address.Is4() || !w.Address.IsLoopback() {
+		return value, fmt.Errorf("localhost: leaf %d, address %s: no home", w.Leaf, w.Address)
 	}
-	var value [8]byte
-	four := a.As4()
+	four := w.Address.As4()
 	copy(value[:], four[:])
 	binary.NativeEndian.PutUint32(value[4:], flags(w))
-	return homeKey{four}, value, nil
+	return value, nil
 }
 
 func flags(w lease.Home) uint32 {

@@ -30,11 +30,11 @@ func (h *Homes) Close() { h.maps.close() }
 // Put makes the programs know this home, in the place of an older one of the same leaf with the same
 // address. The address is guarded first.
 func (h *Homes) Put(w lease.Home) error {
-	key, value, err := encode(w)
+	value, err := encode(w)
 	if err != nil {
 		return err
 	}
-	if err := h.maps[mapOwners].Put(key.address, w.Leaf); err != nil {
+	if err := h.maps[mapOwners].Put(w.Address.As4(), w.Leaf); err != nil {
 		return fmt.Errorf("localhost: guard %s: %w", w.Address, err)
 	}
 	if err := h.ports(w); err != nil {
@@ -73,18 +73,25 @@ func (h *Homes) Delete(w lease.Home) error {
 	return errors.Join(err, gone(h.maps[mapHomes].Delete(w.Leaf)), h.release(w))
 }
 
+// nobody is the root of the hierarchy, which is no leaf: an address that is reserved is nobody's yet.
+const nobody = 1
+
+// Reserve guards an address whose leaf is not made yet. What is bound to it before can be looked for behind.
+func (h *Homes) Reserve(a netip.Addr) error {
+	if err := h.maps[mapOwners].Put(a.As4(), uint64(nobody)); err != nil {
+		return fmt.Errorf("localhost: guard %s: %w", a, err)
+	}
+	return nil
+}
+
 // release ends the guard of an address, unless it is another leaf's by now.
 func (h *Homes) release(w lease.Home) error {
-	key, _, err := encode(w)
-	if err != nil {
-		return err
-	}
 	var leaf uint64
-	err = h.maps[mapOwners].Lookup(key.address, &leaf)
-	if err != nil || leaf != w.Leaf {
+	err := h.maps[mapOwners].Lookup(w.Address.As4(), &leaf)
+	if err != nil || leaf != w.Leaf && leaf != nobody {
 		return gone(err)
 	}
-	return gone(h.maps[mapOwners].Delete(key.address))
+	return gone(h.maps[mapOwners].Delete(w.Address.As4()))
 }
 
 // Sync makes the maps hold exactly these homes. Those that stay are never missing in between.

@@ -3,6 +3,7 @@ package localhost
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -177,10 +178,25 @@ func (s *Set) detach(p Program, a attached) error {
 
 // Detach takes off what is ours, in any version, and leaves the programs of others. The maps go with them. It
 // goes on past failures.
-func (s *Set) Detach() error {
+func (s *Set) Detach() error { return s.detachFrom(OnBoxes, OnRoot) }
+
+// Unguard takes off what is ours at the root, when the tree is gone and with it the rest.
+func Unguard(rootFD int, gate host.Gate) error {
+	programs, err := Programs(Config{NetnsCookie: 1, Level: 1}) // any version of ours is ours
+	if err != nil {
+		return err
+	}
+	s := &Set{fds: [2]int{OnRoot: rootFD}, programs: programs, gate: gate}
+	return s.detachFrom(OnRoot)
+}
+
+func (s *Set) detachFrom(places ...Place) error {
 	var errs []error
 	for i := len(s.programs) - 1; i >= 0; i-- {
 		p := s.programs[i]
+		if !slices.Contains(places, p.Place) {
+			continue
+		}
 		found, _, err := s.list(p)
 		errs = append(errs, err)
 		for _, a := range found {

@@ -1,0 +1,129 @@
+package helper
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/lease"
+)
+
+// Localhost is the programs that give boxes a localhost of their own (linux/localhost).
+type Localhost interface {
+	// Put makes them know a home, in the place of an older one of the same leaf.
+	Put(lease.Home) error
+	// Delete makes them forget it. No error when they do not know it.
+	Delete(lease.Home) error
+	// Sync makes them know exactly these.
+	Sync([]lease.Home) error
+}
+
+// numberTries is how many lease numbers are tried whose address somebody uses.
+const numberTries = 16
+
+// localhostOf decides whose localhost a planned box has.
+func (h *Helper) localhostOf(in api.PlanIn, l *lease.Lease) error {
+	if l.Mode != lease.ModeHost {
+		if in.Localhost != "" {
+			return invalid("localhost", fmt.Errorf("localhost %s contradicts mode %s, which has its own network", in.Localhost, in.Mode))
+		}
+		return nil
+	}
+	l.OwnLocalhost = h.cfg.Localhost != nil && in.Localhost != api.LocalhostShared
+	return nil
+}
+
+// localhostTo is what List and Plan say of it.
+func localhostTo(l lease.Lease) api.Localhost {
+	switch {
+	case l.Mode != lease.ModeHost:
+		return ""
+	case l.OwnLocalhost:
+		return api.LocalhostOwn
+	}
+	return api.LocalhostShared
+}
+
+// localhostCause says why a box has not the localhost that was wanted.
+func (h *Helper) localhostCause(in api.PlanIn, l lease.Lease) string {
+	if l.Mode != lease.ModeHost || l.OwnLocalhost || in.Localhost == api.LocalhostShared {
+		return ""
+	}
+	if h.cfg.Localhost == nil {
+		return h.cfg.SharedLocalhost
+	}
+	return "no address of 127.65.0.0/16 is free for it"
+}
+
+// settle makes the programs know the home of a box, after Plan and after each change of its policy.
+func (h *Helper) settle(b *box) error {
+	if h.cfg.Localhost == nil {
+		return nil
+	}
+	h.mu.Lock()
+	home, ok := b.Home(b.leaf.ID())
+	h.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	return h.cfg.Localhost.Put(home)
+}
+
+// unsettle makes them forget it, and ends the guard of its address. A failure leaves both until the next
+// helper: nobody has that leaf again, and the address stays guarded.
+func (h *Helper) unsettle(b *box) {
+	if h.cfg.Localhost == nil {
+		return
+	}
+	var leaf uint64 // 0 while Plan makes it
+	if b.leaf != nil {
+		leaf = b.leaf.ID()
+	}
+	if home, ok := b.Home(leaf); ok {
+		if err := h.cfg.Localhost.Delete(home); err != nil {
+			h.log.Error("home stays", "lease", b.ID, "cause", err)
+		}
+	}
+}
+
+// resettle makes the programs know exactly the boxes of now.
+func (h *Helper) resettle() error {
+	if h.cfg.Localhost == nil {
+		return nil
+	}
+	var all []lease.Home
+	h.mu.Lock()
+	for _, b := range h.boxes {
+		if b.leaf == nil {
+			continue
+		}
+		if home, ok := b.Home(b.leaf.ID()); ok {
+			all = append(all, home)
+		}
+	}
+	h.mu.Unlock()
+	return h.cfg.Localhost.Sync(all)
+}
+
+// numberFor takes a lease number. A box with its own localhost and no name gets an address by it that nobody
+// uses; where none of several is free it shares the host's. h.mu is held.
+func (h *Helper) numberFor(l *lease.Lease) error {
+	for tries := numberTries; ; tries-- {
+		n, ok := h.number()
+		if !ok {
+			return errors.New("every lease number is taken")
+		}
+		l.Number = n
+		if l.Address.IsValid() || !l.OwnLocalhost {
+			return nil
+		}
+		if tries == 0 {
+			l.OwnLocalhost = false
+			return nil
+		}
+		if a := lease.Unpublished(n); h.cfg.Range.Free(a) == nil {
+			l.Address = a
+			return nil
+		}
+	}
+}
