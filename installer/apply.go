@@ -75,7 +75,7 @@ func (e *Engine) Apply(ctx context.Context, o Options) (Report, error) {
 		return report, err
 	}
 	for i, s := range steps {
-		result, err := e.apply(ctx, j, s)
+		result, err := e.apply(ctx, j, s, o.AtBoot)
 		if err != nil {
 			return report, &Stopped{Step: s.ID(), At: i + 1, Of: len(steps), Changed: report.Changed(), Cause: err}
 		}
@@ -117,7 +117,7 @@ func refused(r Row) bool {
 	return r.Required && r.State != Satisfied && r.State != Absent && r.State != Drifted
 }
 
-func (e *Engine) apply(ctx context.Context, j *journal, s Step) (Result, error) {
+func (e *Engine) apply(ctx context.Context, j *journal, s Step, atBoot bool) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
@@ -132,7 +132,7 @@ func (e *Engine) apply(ctx context.Context, j *journal, s Step) (Result, error) 
 		return Result{row, Left}, nil
 	}
 	rec := e.record(j, s)
-	rec.BootID, rec.Done = e.bootID, false
+	rec.BootID, rec.Done, rec.AtBoot = e.bootID, false, atBoot
 	if err := j.put(rec); err != nil {
 		return Result{}, err
 	}

@@ -36,6 +36,28 @@ type Options struct {
 	Only []ID
 	// Boot takes only the steps of lifetime Boot: what the boot unit applies again.
 	Boot bool
+	// AtBoot says that the boot itself applies them, and no hand: see Engine.ByHand.
+	AtBoot bool
+}
+
+// ByHand lists the steps that were applied in this boot, other than by the boot itself: what they left
+// says nothing about whether a reboot brings it back.
+func (e *Engine) ByHand() ([]ID, error) {
+	rank, err := e.rank()
+	if err != nil {
+		return nil, err
+	}
+	j, err := openJournal(e.store, rank)
+	if err != nil {
+		return nil, err
+	}
+	var ids []ID
+	for _, r := range j.records {
+		if r.BootID == e.bootID && !r.AtBoot {
+			ids = append(ids, r.Step)
+		}
+	}
+	return ids, nil
 }
 
 // selected returns the steps that the options choose, in order.

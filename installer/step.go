@@ -111,6 +111,7 @@ type Record struct {
 	Lifetime string          `json:"lifetime"`
 	BootID   string          `json:"boot_id"`
 	Done     bool            `json:"done"`
+	AtBoot   bool            `json:"at_boot,omitempty"` // applied by the boot, not by a hand
 	Prior    json.RawMessage `json:"prior,omitempty"`
 	Made     json.RawMessage `json:"made,omitempty"`
 

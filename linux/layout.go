@@ -12,6 +12,7 @@ type Layout struct {
 	State     string // journal and operators; root 0700, survives a reboot
 	Operators string // one uid a line
 	Journal   string
+	Marker    string // what is expected after a reboot; root 0600
 	Run       string // leases, zone, sockets, locks; tmpfs
 	Socket    string // the helper's, 0666 in a root-owned folder
 	Zone      string // written by the helper, watched by the answerer
@@ -32,6 +33,7 @@ func DefaultLayout() Layout {
 		State:     state,
 		Operators: state + "/operators",
 		Journal:   state + "/journal.json",
+		Marker:    state + "/reboot.json",
 		Run:       run,
 		Socket:    run + "/helper.sock",
 		Zone:      run + "/zone",

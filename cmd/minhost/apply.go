@@ -11,6 +11,7 @@ import (
 
 func newApplyCommand(env *environment) *cobra.Command {
 	var only []string
+	var atBoot bool
 	cmd := &cobra.Command{
 		Use:   "apply",
 		Short: "Bring back what does not survive a reboot (run by the boot unit, or your init)",
@@ -21,7 +22,7 @@ func newApplyCommand(env *environment) *cobra.Command {
 			if env.EUID != 0 {
 				return hinted{errors.New("apply is for root"), "sudo minhost apply"}
 			}
-			o := installer.Options{Boot: true}
+			o := installer.Options{Boot: true, AtBoot: atBoot}
 			for _, id := range only {
 				o.Only = append(o.Only, installer.ID(id))
 			}
@@ -35,5 +36,8 @@ func newApplyCommand(env *environment) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringSliceVar(&only, "only", nil, "only these steps (ids of the plan)")
+	// For the scripts and jobs that the boot starts: verify --after-reboot tells them from a hand.
+	cmd.Flags().BoolVar(&atBoot, "at-boot", false, "the boot itself calls this")
+	_ = cmd.Flags().MarkHidden("at-boot") // fails only for a flag that does not exist
 	return cmd
 }

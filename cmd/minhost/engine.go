@@ -110,11 +110,15 @@ func (env *environment) apply(ctx context.Context, o installer.Options, expect s
 
 // undo takes everything back, the lock last.
 func (env *environment) undo(ctx context.Context) error {
-	if err := env.locked(ctx, func(e *installer.Engine) error { return e.Undo(ctx) }); err != nil || env.Platform.ManagerDir == "" {
-		return err
-	}
 	files, err := env.Platform.Files()
 	if err != nil {
+		return err
+	}
+	err = env.locked(ctx, func(e *installer.Engine) error {
+		// Before the journal, whose folder goes when nothing else is in it.
+		return errors.Join(env.forgetMarker(files), e.Undo(ctx))
+	})
+	if err != nil || env.Platform.ManagerDir == "" {
 		return err
 	}
 	if names, err := files.ReadDir(env.Platform.ManagerDir); err != nil || len(names) > 0 {

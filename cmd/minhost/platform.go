@@ -8,6 +8,7 @@ import (
 
 	"github.com/gominimal/minhost/installer"
 	"github.com/gominimal/minhost/installer/host"
+	"github.com/gominimal/minhost/verify/reboot"
 )
 
 // platform is what differs between operating systems; newPlatform, one per system, fills it.
@@ -20,6 +21,8 @@ type platform struct {
 	Operators string
 	// Program is the root-owned copy that root executes; Lock and Journal are apply's and undo's.
 	Program, Lock, Journal string
+	// Marker is what verify --before-reboot keeps, in the folder of the journal.
+	Marker string
 	// ManagerDir is a folder that the service manager makes at boot because a unit of minhost says so: it
 	// goes with the units. Empty where there is none.
 	ManagerDir string
@@ -31,6 +34,8 @@ type platform struct {
 	Plan func(context.Context, *environment) (installer.Plan, error)
 	// BootID names this boot.
 	BootID func() (string, error)
+	// Parts tells when each part of minhost was ready in this boot; an error says why nobody knows.
+	Parts func(context.Context) ([]reboot.Part, error)
 	// Steps are the steps of this host in the order of apply; every change asks the gate.
 	Steps func(context.Context, *environment, *host.Disk, host.Gate) ([]installer.Step, error)
 	// Roles are the hidden verbs that the service manager calls.
@@ -50,6 +55,7 @@ func unsupported(name string) platform {
 		Files:  func() (host.FS, error) { return nil, fail() },
 		Plan:   func(context.Context, *environment) (installer.Plan, error) { return installer.Plan{}, fail() },
 		BootID: func() (string, error) { return "", fail() },
+		Parts:  func(context.Context) ([]reboot.Part, error) { return nil, fail() },
 		Steps: func(context.Context, *environment, *host.Disk, host.Gate) ([]installer.Step, error) {
 			return nil, fail()
 		},

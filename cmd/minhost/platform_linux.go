@@ -17,12 +17,13 @@ func newPlatform() platform {
 		managerDir = l.Run // RuntimeDirectory=
 	}
 	return platform{
-		Name: "linux", Socket: l.Socket, Operators: l.Operators, Program: l.Program, Lock: l.Lock, Journal: l.Journal,
+		Name: "linux", Socket: l.Socket, Operators: l.Operators, Program: l.Program, Lock: l.Lock, Journal: l.Journal, Marker: l.Marker,
 		ManagerDir: managerDir,
 		Openers:    [][]string{{"xdg-open"}, {"gio", "open"}, {"wslview"}, {"sensible-browser"}},
 		Files:      disk,
 		Plan:       planHost,
 		BootID:     bootID,
+		Parts:      parts,
 		Steps: func(_ context.Context, env *environment, d *host.Disk, gate host.Gate) ([]installer.Step, error) {
 			return steps(env, l, d, gate)
 		},

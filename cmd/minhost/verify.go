@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gominimal/minhost/verify"
+	"github.com/gominimal/minhost/verify/reboot"
 )
 
 // verifyTimeout bounds the whole of verify: 254 binds, three lookups, the probes and the helper's
@@ -15,25 +16,22 @@ const verifyTimeout = 60 * time.Second
 
 func newVerifyCommand(env *environment) *cobra.Command {
 	var asJSON bool
+	var f rebootFlags
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Check that this host does what finalize-install promised",
 		Long: "Check that this host does what finalize-install promised. It changes nothing and needs no\n" +
 			"root: what only root can see is asked of the helper. Exit status 0: the host is ready\n" +
-			"(warnings and optional parts that this host cannot have do not count). 1: it is not.",
+			"(warnings and optional parts that this host cannot have do not count). 1: it is not.\n\n" +
+			"--before-reboot keeps what is ok now, and --after-reboot wants it back: in another boot, of the\n" +
+			"same program and files, with no step applied by hand. The expectation stays for later boots.",
 		Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			report := env.verify(cmd.Context())
-			if err := writeReport(env, report, asJSON); err != nil {
-				return err
-			}
-			if !report.Ready() {
-				return exitError{code: statusNo}
-			}
-			return nil
+			return env.verifyOrReboot(cmd.Context(), f, asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON (schema "+verify.Schema+")")
+	f.add(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON (schema "+verify.Schema+"; "+reboot.Schema+" with --after-reboot)")
 	return cmd
 }
 

@@ -18,11 +18,11 @@ type Systemctl struct {
 	Path string // absolute
 }
 
-// FindSystemctl returns the absolute path of systemctl, or "".
-func FindSystemctl(env Env) string {
-	for _, p := range []string{"/usr/bin/systemctl", "/bin/systemctl"} {
-		if env.Exists(p) {
-			return p
+// Find returns the absolute path of a program of the system, or "".
+func Find(env Env, program string) string {
+	for _, dir := range []string{"/usr/bin/", "/bin/", "/usr/sbin/", "/sbin/"} {
+		if env.Exists(dir + program) {
+			return dir + program
 		}
 	}
 	return ""

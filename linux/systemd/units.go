@@ -30,10 +30,14 @@ const (
 	AnswererSocket  = "minhost-resolverd.socket"
 	AnswererService = "minhost-resolverd.service"
 	NamesService    = "minhost-names.service"
+	VerifyService   = "minhost-verify.service"
 )
 
+// admins are units that minhost writes, and that an admin may enable.
+var admins = [...]string{VerifyService}
+
 // order is the order in which units are written and started.
-var order = [...]string{TreeService, AnswererSocket, AnswererService, HelperSocket, HelperService, NamesService}
+var order = [...]string{TreeService, AnswererSocket, AnswererService, HelperSocket, HelperService, NamesService, VerifyService}
 
 // Params is what differs between hosts. Every path is absolute.
 type Params struct {

@@ -98,6 +98,7 @@ func TestUnitsPromises(t *testing.T) {
 		{AnswererService, "ExecStart", "/usr/local/lib/minhost/minhost resolverd --boot-id %b"},
 		{AnswererSocket, "FreeBind", "yes"},
 		{NamesService, "PartOf", "systemd-resolved.service"},
+		{VerifyService, "Type", "exec"},
 		{NamesService, "ExecStart", "/usr/local/lib/minhost/minhost names"},
 	} {
 		if got := directives(unit(t, c.unit), c.key); !slices.Equal(got, []string{c.value}) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/gominimal/minhost/installer"
@@ -42,6 +43,11 @@ func (s *UnitsStep) names() []string {
 		names = append(names, u.Name)
 	}
 	return names
+}
+
+// enabled are the names of those that minhost enables.
+func (s *UnitsStep) enabled() []string {
+	return slices.DeleteFunc(s.names(), func(name string) bool { return slices.Contains(admins[:], name) })
 }
 
 const unitsLose = "after a reboot no box can start until somebody runs minhost apply"
@@ -127,12 +133,12 @@ func (s *UnitsStep) probeManager(ctx context.Context, obs installer.Observation)
 		case st.Stale || st.Load != "loaded":
 			obs.State, obs.Detail = installer.Drifted, "systemd has not read "+name
 			return obs, nil
-		case st.File != "enabled":
+		case st.File != "enabled" && slices.Contains(s.enabled(), name):
 			obs.State, obs.Detail = installer.Drifted, fmt.Sprintf("%s is %s", name, orNone(st.File))
 			return obs, nil
 		}
 	}
-	obs.Detail, obs.Loses = fmt.Sprintf("%d units written, read and enabled", len(s.Units)), ""
+	obs.Detail, obs.Loses = fmt.Sprintf("%d units written and read, %d enabled", len(s.Units), len(s.enabled())), ""
 	return obs, nil
 }
 
@@ -173,5 +179,5 @@ func (s *UnitsStep) Apply(ctx context.Context, rec *installer.Record) error {
 	if err := s.Systemctl.Reload(ctx); err != nil {
 		return err
 	}
-	return s.Systemctl.Enable(ctx, s.names()...)
+	return s.Systemctl.Enable(ctx, s.enabled()...)
 }

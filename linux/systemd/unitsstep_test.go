@@ -52,6 +52,10 @@ func TestUnitsStepCycle(t *testing.T) {
 	}
 	rec := apply(t, s)
 	probe(t, s, installer.Satisfied)
+	if mgr.enabled[VerifyService] {
+		t.Errorf("%s is an admin's to enable", VerifyService)
+	}
+	mgr.enabled[VerifyService] = true // which undo takes back
 	changes := m.changes
 	apply(t, s)
 	if m.changes != changes {
