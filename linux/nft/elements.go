@@ -21,11 +21,25 @@ func fixedElements(c Config) []setElement {
 		}
 		out = append(out, setElement{setAnswerer6, Element{Key: fAddr(lo6) + fProto(proto) + fService(c.BoxView)}})
 	}
+	for _, kind := range []uint32{addrBroadcast, addrAnycast, addrMulticast} {
+		out = append(out, setElement{setShared, Element{Key: fMark(kind)}})
+	}
 	return out
 }
 
 // policyValue is what the map of policies has for a leaf.
-func policyValue(id uint32) string { return fMark(policyKnown) + fMark(id) }
+func policyValue(p lease.Policy, id uint32) string {
+	kind := uint32(policyListed)
+	switch open, denies := p.Egress == lease.Open, len(p.DenySubnets) > 0; {
+	case open && denies:
+		kind = policyOpenDenies
+	case open:
+		kind = policyOpen
+	case denies:
+		kind = policyListedDenies
+	}
+	return fMark(kind) + fMark(id)
+}
 
 // policyID reads it.
 func policyID(value string) (id uint32, ok bool) {
@@ -41,7 +55,7 @@ func leafElements(m Marks, v lease.Verdict, policy uint32) []setElement {
 	in, started := m.Admitted(v.Number), m.Started(v.Number, v.Generation)
 	sent, sentHost := m.Lease|n, m.Lease|m.Host|n
 	out := []setElement{
-		{setPolicy, Element{Key: leaf, Data: policyValue(policy)}},
+		{setPolicy, Element{Key: leaf, Data: policyValue(v.Policy, policy)}},
 		{setLease, Element{Key: leaf, Data: fMark(m.Belt | sent)}},
 		{setLeaseHost, Element{Key: leaf, Data: fMark(m.Belt | sentHost)}},
 		{setCtLease, Element{Key: leaf, Data: fMark(in)}},
@@ -60,9 +74,6 @@ func leafElements(m Marks, v lease.Verdict, policy uint32) []setElement {
 			setElement{setAddress, Element{Key: leaf + fAddr(a)}},
 			setElement{setSelfAddr, Element{Key: fMark(sent) + fAddr(a) + fAddr(a)}},
 			setElement{setSelfAddr, Element{Key: fMark(sentHost) + fAddr(a) + fAddr(a)}})
-	}
-	if v.Policy.Egress == lease.Open {
-		out = append(out, setElement{setOpen, Element{Key: leaf}})
 	}
 	if v.Cutting {
 		out = append(out, setElement{setCutting, Element{Key: leaf}})

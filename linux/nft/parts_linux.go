@@ -19,11 +19,6 @@ const (
 	tcpFIN, tcpSYN, tcpRST, tcpACK = 1, 2, 4, 16
 )
 
-// Types of addresses (linux/rtnetlink.h).
-const (
-	addrLocal, addrBroadcast, addrAnycast, addrMulticast = 2, 3, 4, 5
-)
-
 func u32(v uint32) []byte { return binary.NativeEndian.AppendUint32(nil, v) }
 func u64(v uint64) []byte { return binary.NativeEndian.AppendUint64(nil, v) }
 
@@ -71,7 +66,12 @@ func (b builder) policy() []expr.Any {
 // known matches leaves that have a policy. The comparison is always true; it makes the condition
 // visible in nft's listing.
 func (b builder) known() []expr.Any {
-	return []expr.Any{b.leaf(rTmp), lookupMap(setPolicy, rTmp, r0), eq(r0, u32(policyKnown))}
+	return []expr.Any{b.leaf(rTmp), lookupMap(setPolicy, rTmp, r0), neq(r0, u32(0))}
+}
+
+// kind matches leaves whose policy is of this kind.
+func (b builder) kind(k uint32) []expr.Any {
+	return []expr.Any{b.leaf(rTmp), lookupMap(setPolicy, rTmp, r0), eq(r0, u32(k))}
 }
 
 // fullSocket matches when there is a socket that is neither a request nor in TIME_WAIT: only those have
@@ -221,6 +221,8 @@ func noNAT() []expr.Any {
 	return []expr.Any{ct(expr.CtKeySTATUS, rTmp), mask(rTmp, 1<<5), eq(rTmp, u32(0))}
 }
 
-func daddrIs(kind uint32) []expr.Any {
-	return []expr.Any{&expr.Fib{Register: rTmp, FlagDADDR: true, ResultADDRTYPE: true}, eq(rTmp, u32(kind))}
+func daddrIs(kind uint32) []expr.Any { return []expr.Any{daddrKind(rTmp), eq(rTmp, u32(kind))} }
+
+func daddrKind(reg uint32) expr.Any {
+	return &expr.Fib{Register: reg, FlagDADDR: true, ResultADDRTYPE: true}
 }

@@ -7,17 +7,23 @@ import (
 
 // natOut and natBox send every lookup of a confined box to the box view, whatever server it asks:
 // not its own address, and not a server that a rule names with port 53.
+//
+// The port is asked first: it is the cheapest question that sends nearly everything else away.
 func (b builder) natOut() []Rule {
-	port53 := []expr.Any{dport(rTmp), eq(rTmp, []byte{0, 53})}
+	return []Rule{rule([]expr.Any{dport(rTmp), eq(rTmp, []byte{0, 53})}, goTo("nat_port53"))}
+}
+
+func (b builder) natPort53() []Rule {
 	return []Rule{
-		rule(b.inBoxes(), proto(protoUDP), port53, goTo("nat_box")),
-		rule(b.inBoxes(), proto(protoTCP), port53, goTo("nat_box")),
+		rule(proto(protoUDP), b.inBoxes(), goTo("nat_box")),
+		rule(proto(protoTCP), b.inBoxes(), goTo("nat_box")),
 	}
 }
 
 func (b builder) natBox() []Rule {
 	return []Rule{
-		rule([]expr.Any{b.leaf(r0), lookup(setOpen, r0)}, accept()),
+		rule(b.kind(policyOpen), accept()),
+		rule(b.kind(policyOpenDenies), accept()),
 		rule(ipv4(), []expr.Any{b.leaf(r0), daddr4(r0 + 2), lookup(setAddress, r0)}, accept()),
 		rule(ipv4(), b.policy(), []expr.Any{daddr4(rPolicy + 1), loadProto(rPolicy + 2), lookup(setDNS4, rPolicy)}, accept()),
 		rule(ipv6(), b.policy(), []expr.Any{daddr6(rPolicy + 1), loadProto(rPolicy + 5), lookup(setDNS6, rPolicy)}, accept()),
@@ -44,6 +50,9 @@ func (b builder) out() []Rule {
 // boxOut refuses unknown leaves and processes directly in boxes, on loopback too. Lookup and verdict
 // are one rule: a miss must not fall through to a rule that approves.
 //
+// A reply counts only when the input hook admitted the flow to this very box: "reply direction" alone
+// belongs to whoever owns the port now.
+//
 // A flow to another host that was approved under the policy of now is not judged again: that costs as much
 // as all the rest of sending a packet. A new policy has another generation, so older flows are judged
 // packet by packet until linux/cut has ended them or found that the new policy admits them. Only where no
@@ -51,36 +60,37 @@ func (b builder) out() []Rule {
 func (b builder) boxOut() []Rule {
 	return []Rule{
 		rule(ipv6(), routingHeader(), goTo("refuse")),
-		rule([]expr.Any{b.leaf(r0)}, b.ctMark(r0+2), []expr.Any{lookup(setJudged, r0)}, ctDirection(dirOriginal), notLo(), noNAT(), goTo("approve_reply")),
+		rule(ctDirection(dirReply), []expr.Any{b.leaf(r0)}, b.ctMark(r0+2), []expr.Any{lookup(setSelf, r0)}, goTo("approve_reply")),
+		rule(ctDirection(dirOriginal), notLo(), noNAT(), []expr.Any{b.leaf(r0)}, b.ctMark(r0+2), []expr.Any{lookup(setJudged, r0)}, goTo("approve_reply")),
 		rule(b.known(), goTo("box_known")),
 		rule(goTo("refuse")),
 	}
 }
 
-// boxKnown is the order of DESIGN.md 5.2.
+// boxKnown is the order of DESIGN.md 5.2. Most policies deny no subnet: the kind of the policy says so, and
+// the four rules are for the others.
 func (b builder) boxKnown() []Rule {
-	rules := []Rule{
-		// A reply counts only when the input hook admitted the flow to this very box: "reply
-		// direction" alone belongs to whoever owns the port now.
-		rule(ctDirection(dirReply), []expr.Any{b.leaf(r0)}, b.ctMark(r0+2), []expr.Any{lookup(setSelf, r0)}, goTo("approve_reply")),
+	return []Rule{
 		rule(b.tooMany(), goTo("refuse")),
+		rule(b.kind(policyOpen), goTo("approve")),
+		rule(b.kind(policyListed), goTo("box_listed")),
 		// Denied by where it was sent and by where other tables' NAT sends it now.
 		rule(ipv4(), b.policy(), []expr.Any{daddr4(rPolicy + 1), lookup(setDeny4, rPolicy)}, goTo("refuse")),
 		rule(ipv6(), b.policy(), []expr.Any{daddr6(rPolicy + 1), lookup(setDeny6, rPolicy)}, goTo("refuse")),
 		rule(ctDirection(dirOriginal), b.policy(), []expr.Any{ct(unix.NFT_CT_DST_IP, rPolicy+1), lookup(setDeny4, rPolicy)}, goTo("refuse")),
 		rule(ctDirection(dirOriginal), b.policy(), []expr.Any{ct(unix.NFT_CT_DST_IP6, rPolicy+1), lookup(setDeny6, rPolicy)}, goTo("refuse")),
-		rule([]expr.Any{b.leaf(r0), lookup(setOpen, r0)}, goTo("approve")),
+		rule(b.kind(policyOpenDenies), goTo("approve")),
+		rule(goTo("box_listed")),
 	}
-	// These reach everybody's sockets.
-	for _, kind := range []uint32{addrMulticast, addrBroadcast, addrAnycast} {
-		rules = append(rules, rule(daddrIs(kind), goTo("refuse")))
-	}
-	return append(rules,
-		rule(ipv4(), []expr.Any{daddr4(r0), loadProto(r0 + 1), dport(r0 + 2), lookup(setAnswerer4, r0)}, goTo("approve")),
-		rule(ipv6(), []expr.Any{daddr6(r0), loadProto(r0 + 4), dport(r0 + 5), lookup(setAnswerer6, r0)}, goTo("approve")),
+}
+
+// boxListed refuses what reaches everybody's sockets, and asks the list.
+func (b builder) boxListed() []Rule {
+	return []Rule{
+		rule([]expr.Any{daddrKind(r0), lookup(setShared, r0)}, goTo("refuse")),
 		rule(ctDirection(dirOriginal), goTo("allow_origin")),
 		rule(goTo("allow_packet")),
-	)
+	}
 }
 
 func routingHeader() []expr.Any {
@@ -126,11 +136,13 @@ func (b builder) allow(to destination) []Rule {
 	}
 }
 
-// boxLocal lets a packet to a local address go as far as the receiver, where it is judged: only there
+// boxLocal approves the answerer, whatever the list. It lets another packet to a local address go as far as the receiver, where it is judged: only there
 // is it known whose socket listens. Its flow is not tagged before it is admitted: were it not judged
 // (somebody emptied the input chain), its replies would be nobody's and refused.
 func (b builder) boxLocal() []Rule {
 	return []Rule{
+		rule(ipv4(), []expr.Any{daddr4(r0), loadProto(r0 + 1), dport(r0 + 2), lookup(setAnswerer4, r0)}, goTo("approve")),
+		rule(ipv6(), []expr.Any{daddr6(r0), loadProto(r0 + 4), dport(r0 + 5), lookup(setAnswerer6, r0)}, goTo("approve")),
 		rule(onLo(expr.MetaKeyOIF), daddrIs(addrLocal), b.setMark(setLease), accept()),
 		rule(goTo("refuse")),
 	}

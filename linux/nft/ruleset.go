@@ -10,8 +10,18 @@ import (
 // tableName is the table's name; its family is inet.
 const tableName = "minhost"
 
-// policyKnown is the first word of every value of the map of policies, before the id.
-const policyKnown = 1
+// Kinds of policies: the first word of every value of the map of policies, before the id.
+const (
+	policyListed       = 1 // a list, perhaps an empty one
+	policyOpen         = 2
+	policyListedDenies = 3 // the same with denied subnets
+	policyOpenDenies   = 4
+)
+
+// Types of addresses (linux/rtnetlink.h).
+const (
+	addrLocal, addrBroadcast, addrAnycast, addrMulticast = 2, 3, 4, 5
+)
 
 // kind is the type of one field of a set's key or data. Concatenated fields are padded to four bytes.
 type kind struct {
@@ -28,6 +38,8 @@ var (
 	kAddr6   = kind{"ipv6_addr", 16, 8}
 	kProto   = kind{"inet_proto", 1, 12}
 	kService = kind{"inet_service", 2, 13}
+
+	kAddrType = kind{"fib_addrtype", 4, 38}
 )
 
 func (k kind) padded() uint32 { return (k.bytes + 3) &^ 3 }
@@ -118,7 +130,7 @@ func fService(v uint16) string { return string([]byte{byte(v >> 8), byte(v), 0, 
 
 // setNames in the order in which they are written; each is used by a rule.
 const (
-	setPolicy    = "policyof"  // leaf : 1 . policy id; a leaf that is not in it is refused everything
+	setPolicy    = "policyof"  // leaf : kind . policy id; a leaf that is not in it is refused everything
 	setLease     = "lease"     // leaf : packet mark of what it sends to a local address
 	setLeaseHost = "leasehost" // leaf : the same, its rules admit the destination
 	setCtLease   = "ctlease"   // leaf : conntrack mark of flows admitted to it
@@ -129,7 +141,6 @@ const (
 	setOwn       = "own"       // leaf . conntrack marks of all its flows
 	setSelfAddr  = "selfaddr"  // packet mark . own address . own address
 	setAddress   = "address"   // leaf . own address
-	setOpen      = "open"      // leaves whose egress is open
 	setInAny     = "inany"     // leaf . protocol . port that others may reach
 	setInBox     = "inbox"     // leaf . packet mark of a box that it lets in
 	setInBoxes   = "inboxes"   // leaves that let every box in
@@ -143,8 +154,9 @@ const (
 	setDNS6      = "dns6"
 	setAnswerer4 = "answerer4" // address . protocol . port of the answerer and its box view
 	setAnswerer6 = "answerer6"
-	setFlows     = "flows" // conntrack entries of each leaf, filled by packets
-	setNoise     = "noise" // refusals of each lease lately, filled by packets
+	setShared    = "shared" // kinds of addresses that reach everybody's sockets
+	setFlows     = "flows"  // conntrack entries of each leaf, filled by packets
+	setNoise     = "noise"  // refusals of each lease lately, filled by packets
 )
 
 // emptySets describes every set without elements.
@@ -162,7 +174,6 @@ func emptySets() []Set {
 		{Name: setOwn, Key: []kind{kCgroup, kMark}},
 		{Name: setSelfAddr, Key: []kind{kMark, kAddr4, kAddr4}},
 		{Name: setAddress, Key: []kind{kCgroup, kAddr4}},
-		{Name: setOpen, Key: []kind{kCgroup}},
 		{Name: setInAny, Key: []kind{kCgroup, kProto, kService}, Interval: true},
 		{Name: setInBox, Key: []kind{kCgroup, kMark}},
 		{Name: setInBoxes, Key: []kind{kCgroup}},
@@ -176,6 +187,7 @@ func emptySets() []Set {
 		{Name: setDNS6, Key: []kind{kMark, kAddr6, kProto}, Interval: true},
 		{Name: setAnswerer4, Key: []kind{kAddr4, kProto, kService}},
 		{Name: setAnswerer6, Key: []kind{kAddr6, kProto, kService}},
+		{Name: setShared, Key: []kind{kAddrType}},
 		{Name: setFlows, Key: []kind{kCgroup}, Dynamic: true},
 		{Name: setNoise, Key: []kind{kMark}, Dynamic: true, Timeout: 60},
 	}

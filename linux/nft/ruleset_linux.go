@@ -53,10 +53,12 @@ func ruleset(c Config, boxes []setElement) Ruleset {
 		Sets: fill(emptySets(), append(fixedElements(c), boxes...)),
 		Chains: []Chain{
 			{Name: "nat_out", Hook: &Hook{"nat", unix.NF_INET_LOCAL_OUT, priorityNAT}, Rules: b.natOut()},
+			{Name: "nat_port53", Rules: b.natPort53()},
 			{Name: "nat_box", Rules: b.natBox()},
 			{Name: "out", Hook: &Hook{"filter", unix.NF_INET_LOCAL_OUT, priorityFilter}, Rules: b.out()},
 			{Name: "box_out", Rules: b.boxOut()},
 			{Name: "box_known", Rules: b.boxKnown()},
+			{Name: "box_listed", Rules: b.boxListed()},
 			{Name: "allow_origin", Rules: b.allow(b.origin)},
 			{Name: "allow_packet", Rules: b.allow(b.packet)},
 			{Name: "box_local", Rules: b.boxLocal()},

@@ -3,6 +3,7 @@ package nft
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/nftables/expr"
@@ -141,7 +142,7 @@ func (b *batch) addSet(s Set) {
 // byteOrder tells the nft program in which byte order to show keys and values; without it listings lie.
 func byteOrder(s Set) []byte {
 	order := uint32(userOrderBig)
-	if len(s.Key) == 1 && (s.Key[0] == kMark || s.Key[0] == kCgroup) {
+	if len(s.Key) == 1 && slices.Contains([]kind{kMark, kCgroup, kAddrType}, s.Key[0]) {
 		order = userOrderHost
 	}
 	out := append([]byte{userKeyByteOrd, 4}, u32(order)...)

@@ -86,8 +86,8 @@ func TestDamage(t *testing.T) {
 	for name, damage := range map[string]func() string{
 		"flushed set":   func() string { return "flush set inet minhost allow4" },
 		"flushed map":   func() string { return "flush map inet minhost policyof" },
-		"added element": func() string { return "add element inet minhost open { \"minhost/boxes/" + boxes[0].Name() + "\" }" },
-		"deleted rule":  func() string { return "delete rule inet minhost box_known handle " + handle("box_known", "@open") },
+		"added element": func() string { return "add element inet minhost innone { \"minhost/boxes/" + boxes[0].Name() + "\" }" },
+		"deleted rule":  func() string { return "delete rule inet minhost box_known handle " + handle("box_known", "@flows") },
 		"added rule":    func() string { return "insert rule inet minhost box_out accept" },
 		"flushed chain": func() string { return "flush chain inet minhost from_box" },
 		"replaced rule": func() string {
@@ -100,7 +100,7 @@ func TestDamage(t *testing.T) {
 		"flushed all":   func() string { return "flush ruleset" },
 		"emptied table": func() string { return "flush table inet minhost" },
 		"different kind": func() string {
-			return "delete table inet minhost; add table inet minhost; add set inet minhost open { type ipv4_addr; }"
+			return "delete table inet minhost; add table inet minhost; add set inet minhost innone { type ipv4_addr; }"
 		},
 		"other priority": func() string {
 			return "delete table inet minhost; add table inet minhost; add chain inet minhost out { type filter hook output priority 5; }"
