@@ -17,14 +17,17 @@ type Config struct {
 	Lease uint32
 	// Admit is the bit that the input hook sets on what may reach a box's socket.
 	Admit uint32
+	// Host is the bit by which the table knows at the receiver that the sender's rules admit a host service. The
+	// packet programs do not look at it; a box may set it as little as the others.
+	Host uint32
 	// NetnsCookie names the network namespace that the programs act in (SO_NETNS_COOKIE).
 	NetnsCookie uint64
 	// Foreign is the bit of a socket's mark by which MarkForeign knows sockets of other namespaces.
 	Foreign uint32
 	// MarkForeign is for kernels before 6.15, which tell a program the namespace when a socket is made and
 	// not when it sends: two more programs mark the sockets of other namespaces (accepted ones inherit it),
-	// and the packet programs let those pass. A box cannot set the bit itself: in the host's namespace
-	// SO_MARK takes a capability there, and the setsockopt program refuses the bit even so. Fit sets it.
+	// and the packet programs let those pass. A box cannot set the bit itself: the setsockopt program
+	// refuses it. Fit sets it.
 	MarkForeign bool
 	// EveryPacket and EveryOption make the packet programs, and the one for socket options, act in every
 	// network namespace: for kernels that do not tell a program the namespace. A namespace that a box
@@ -34,24 +37,26 @@ type Config struct {
 
 // Default has the bits of DESIGN.md section 2 and lab/egress.
 func Default(cookie uint64) Config {
-	return Config{Approve: 0x40000000, Lease: 0x20000000, Admit: 0x08000000, Foreign: 0x04000000, NetnsCookie: cookie}
+	return Config{Approve: 0x40000000, Lease: 0x20000000, Admit: 0x08000000, Host: 0x10000000, Foreign: 0x04000000, NetnsCookie: cookie}
 }
+
+// bits are all that a box may not set.
+func (c Config) bits() uint32 { return c.Approve | c.Lease | c.Admit | c.Host | c.Foreign }
 
 // Check says what is wrong with a config.
 func (c Config) Check() error {
+	var seen uint32
 	for _, b := range []struct {
 		name string
 		bit  uint32
-	}{{"approve", c.Approve}, {"lease", c.Lease}, {"admit", c.Admit}} {
+	}{{"approve", c.Approve}, {"lease", c.Lease}, {"admit", c.Admit}, {"host", c.Host}, {"foreign", c.Foreign}} {
 		if bits.OnesCount32(b.bit) != 1 {
 			return fmt.Errorf("belt: mark %s %#x: not one bit", b.name, b.bit)
 		}
-	}
-	if bits.OnesCount32(c.Approve|c.Lease|c.Admit) != 3 {
-		return fmt.Errorf("belt: marks %#x, %#x, %#x share a bit", c.Approve, c.Lease, c.Admit)
-	}
-	if c.MarkForeign && (bits.OnesCount32(c.Foreign) != 1 || c.Foreign&(c.Approve|c.Lease|c.Admit) != 0) {
-		return fmt.Errorf("belt: mark foreign %#x: not one bit of its own", c.Foreign)
+		if seen&b.bit != 0 {
+			return fmt.Errorf("belt: mark %s %#x: shares its bit with another", b.name, b.bit)
+		}
+		seen |= b.bit
 	}
 	if c.MarkForeign && c.EveryPacket {
 		return errors.New("belt: in every namespace, and in the host's only")

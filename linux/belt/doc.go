@@ -6,7 +6,7 @@
 //   - egress: drops packets without the approve bit and takes the bit off the others;
 //   - ingress: a socket of a box receives only packets that the table's input hook marked;
 //   - setsockopt: no group joins and no SO_REUSEPORT selectors, which act without a packet that a rule
-//     could see.
+//     could see; and no SO_MARK with a bit of ours.
 //
 // All three act on sockets of the host's network namespace only: a namespace made inside a box keeps
 // its loopback. Before kernel 6.15 packets do not tell theirs: two more programs mark sockets of other

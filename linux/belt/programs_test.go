@@ -75,11 +75,12 @@ func TestNames(t *testing.T) {
 		change func(*Config)
 		which  int
 	}{
-		{"approve", func(c *Config) { c.Approve = 0x80000000 }, e},
-		{"lease", func(c *Config) { c.Lease = 0x10000000 }, e},
-		{"admit", func(c *Config) { c.Admit = 0x04000000 }, i},
+		{"approve", func(c *Config) { c.Approve = 0x80000000 }, e | s},
+		{"lease", func(c *Config) { c.Lease = 0x02000000 }, e | s},
+		{"admit", func(c *Config) { c.Admit = 0x02000000 }, i | s},
+		{"host", func(c *Config) { c.Host = 0x02000000 }, s},
 		{"cookie", func(c *Config) { c.NetnsCookie++ }, e | i | s},
-		{"foreign bit alone", func(c *Config) { c.Foreign = 0x02000000 }, 0},
+		{"foreign bit alone", func(c *Config) { c.Foreign = 0x02000000 }, s},
 		{"every packet", func(c *Config) { c.EveryPacket = true }, e | i},
 		{"every option", func(c *Config) { c.EveryOption = true }, s},
 	} {
@@ -95,13 +96,14 @@ func TestNames(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	for word, bad := range map[string]Config{
-		"approve":   {Approve: 0, Lease: 2, Admit: 4, NetnsCookie: 1},
-		"lease":     {Approve: 1, Lease: 6, Admit: 8, NetnsCookie: 1},
-		"admit":     {Approve: 1, Lease: 2, Admit: 0, NetnsCookie: 1},
-		"share":     {Approve: 1, Lease: 2, Admit: 2, NetnsCookie: 1},
-		"namespace": {Approve: 1, Lease: 2, Admit: 4},
-		"foreign":   {Approve: 1, Lease: 2, Admit: 4, Foreign: 4, MarkForeign: true, NetnsCookie: 1},
-		"only":      {Approve: 1, Lease: 2, Admit: 4, Foreign: 8, MarkForeign: true, EveryPacket: true, NetnsCookie: 1},
+		"approve":   {Approve: 0, Lease: 2, Admit: 4, Host: 8, Foreign: 16, NetnsCookie: 1},
+		"lease":     {Approve: 1, Lease: 6, Admit: 8, Host: 16, Foreign: 32, NetnsCookie: 1},
+		"admit":     {Approve: 1, Lease: 2, Admit: 0, Host: 8, Foreign: 16, NetnsCookie: 1},
+		"shares":    {Approve: 1, Lease: 2, Admit: 2, Host: 8, Foreign: 16, NetnsCookie: 1},
+		"namespace": {Approve: 1, Lease: 2, Admit: 4, Host: 8, Foreign: 16},
+		"host":      {Approve: 1, Lease: 2, Admit: 4, Foreign: 16, NetnsCookie: 1},
+		"foreign":   {Approve: 1, Lease: 2, Admit: 4, Host: 8, Foreign: 4, NetnsCookie: 1},
+		"only":      {Approve: 1, Lease: 2, Admit: 4, Host: 8, Foreign: 16, MarkForeign: true, EveryPacket: true, NetnsCookie: 1},
 	} {
 		ps, err := Programs(bad)
 		if err == nil || !strings.Contains(err.Error(), word) {

@@ -42,9 +42,7 @@ func setsockopt(c Config) asm.Instructions {
 		asm.LoadMem(asm.R2, asm.R6, optLevel, asm.Word),
 		asm.LoadMem(asm.R3, asm.R6, optName, asm.Word),
 	)
-	if c.MarkForeign {
-		out = append(out, refuseMark(c)...)
-	}
+	out = append(out, refuseMark(c)...)
 	for _, l := range refusedOptions {
 		out = append(out, asm.JEq.Imm(asm.R2, l.level, l.label))
 	}
@@ -64,16 +62,18 @@ func setsockopt(c Config) asm.Instructions {
 		// ends after one page: kernels before 6.5 answer EFAULT to longer values otherwise.
 		asm.Mov.Imm(asm.R0, 0).WithSymbol("pass"),
 		asm.StoreMem(asm.R6, optLength, asm.R0, asm.Word),
-		asm.Mov.Imm(asm.R0, 1),
+		asm.Mov.Imm(asm.R0, 1).WithSymbol("as seen"),
 		asm.Return(),
 		asm.Mov.Imm(asm.R0, 0).WithSymbol("drop"),
 		asm.Return(),
 	)
 }
 
-// refuseMark drops a SO_MARK with the bit by which the packet programs know sockets of other namespaces:
-// programs with a capability in the host's namespace could set it (ping -m). Anything else goes on, with
-// R2 and R3 as they were.
+// refuseMark drops a SO_MARK with one of our bits. It takes CAP_NET_RAW in the host's namespace (CAP_NET_ADMIN
+// before 5.17), which is enough that a program in a box has the first by its file: ping -m, as Debian installs
+// it, could approve its own packets while the ruleset is flushed. Any other mark is set as it was
+// seen here: were the kernel told to read it again, another thread could change it in between. Anything else
+// goes on, with R2 and R3 as they were.
 func refuseMark(c Config) asm.Instructions {
 	return asm.Instructions{
 		asm.JNE.Imm(asm.R2, solSocket, "no mark"),
@@ -82,10 +82,11 @@ func refuseMark(c Config) asm.Instructions {
 		asm.LoadMem(asm.R4, asm.R6, optEnd, asm.DWord),
 		asm.Mov.Reg(asm.R5, asm.R1),
 		asm.Add.Imm(asm.R5, 4),
-		asm.JGT.Reg(asm.R5, asm.R4, "no mark"), // too short: the kernel refuses it
+		asm.JGT.Reg(asm.R5, asm.R4, "as seen"), // too short: the kernel refuses it
 		asm.LoadMem(asm.R1, asm.R1, 0, asm.Word),
-		asm.And.Imm(asm.R1, int32(c.Foreign)),
+		asm.And.Imm(asm.R1, int32(c.bits())),
 		asm.JNE.Imm(asm.R1, 0, "drop"),
+		asm.Ja.Label("as seen"),
 		asm.Mov.Imm(asm.R1, 0).WithSymbol("no mark"),
 	}
 }

@@ -10,9 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bits are all the bits of packets' marks that the table and the belt use.
-func (m Marks) Bits() uint32 { return m.Belt | m.Lease | m.Host | m.Ingress }
-
 // MarkClashes says, one line each, which rules of other tables set bits of marks that are ours, those of
 // iptables-nft too. Nothing breaks open by them: the table writes its bits last, and a packet of the
 // host that has them by chance loses them over loopback. A box may be refused. It only reads.

@@ -20,11 +20,13 @@ type Marks struct {
 	Host uint32
 	// Ingress is set on every packet that may reach a box's socket; the belt drops others.
 	Ingress uint32
+	// Foreign is the belt's alone: it knows sockets of other namespaces by it, where the kernel does not tell.
+	Foreign uint32
 }
 
 // DefaultMarks returns the bits of DESIGN.md section 2.
 func DefaultMarks() Marks {
-	return Marks{Belt: 0x40000000, Lease: 0x20000000, Host: 0x10000000, Ingress: 0x08000000}
+	return Marks{Belt: 0x40000000, Lease: 0x20000000, Host: 0x10000000, Ingress: 0x08000000, Foreign: 0x04000000}
 }
 
 // orDefault fills a zero value and refuses bits that overlap one another or the lease number.
@@ -33,15 +35,19 @@ func (m Marks) orDefault() (Marks, error) {
 		return DefaultMarks(), nil
 	}
 	var seen uint32
-	for _, b := range []uint32{m.Belt, m.Lease, m.Host, m.Ingress} {
+	for _, b := range m.all() {
 		if bits.OnesCount32(b) != 1 || b&0xffff != 0 || seen&b != 0 {
-			return m, fmt.Errorf("marks %#x, %#x, %#x, %#x: each must be one bit of its own above the low 16",
-				m.Belt, m.Lease, m.Host, m.Ingress)
+			return m, fmt.Errorf("marks %#x: each must be one bit of its own above the low 16", m.all())
 		}
 		seen |= b
 	}
 	return m, nil
 }
+
+func (m Marks) all() []uint32 { return []uint32{m.Belt, m.Lease, m.Host, m.Ingress, m.Foreign} }
+
+// Bits are all the bits of packets' marks that the table and the belt use, without the lease number.
+func (m Marks) Bits() uint32 { return m.Belt | m.Lease | m.Host | m.Ingress | m.Foreign }
 
 // ours is the part of a mark that tells a lease: everything else belongs to other tables.
 func (m Marks) ours() uint32 { return m.Lease | m.Host | 0xffff }

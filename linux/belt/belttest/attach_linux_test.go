@@ -232,7 +232,7 @@ func TestUnprivileged(t *testing.T) {
 func TestReplaceUnderTraffic(t *testing.T) {
 	leaf, b := worn(t)
 	c := config(t) // the same namespace: another one would let everything through
-	c.Lease, c.Admit, c.Foreign = 0x10000000, 0x04000000, 0x02000000
+	c.Lease, c.Admit, c.Foreign = 0x00800000, 0x01000000, 0x02000000
 	old := onTree(t, netlab.Tree(t), c, nil)
 	run := func(swap func() error) (sent, arrived, swaps int) {
 		port, count := sink(t)
@@ -269,9 +269,10 @@ func TestReplaceUnderTraffic(t *testing.T) {
 func TestReplaceKeepsApprovedFlow(t *testing.T) {
 	leaf, b := worn(t)
 	c := config(t)
-	c.Lease = 0x10000000 // another program with the same approve and admit bits
+	c.Lease = 0x02000000 // another program with the same approve and admit bits
 	old := onTree(t, netlab.Tree(t), c, nil)
-	d := netlab.Dial{Network: "udp", Address: netlab.Echo(t, "udp", "127.0.0.1:0", admit), Mark: approve}
+	d := netlab.Dial{Network: "udp", Address: netlab.Echo(t, "udp", "127.0.0.1:0", admit)}
+	marking(t, "dport", d.Address, approve)
 	for range 20 {
 		if err := errors.Join(old.Apply(), b.Apply()); err != nil {
 			t.Fatal(err)

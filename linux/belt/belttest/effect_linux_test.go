@@ -55,7 +55,7 @@ func TestClosedWithoutTable(t *testing.T) {
 	}
 }
 
-// What the table does for an approved flow, done here with SO_MARK: the bits open both ways, each for
+// What the table does for an approved flow, done here by one rule: the bits open both ways, each for
 // its own direction only.
 func TestBitsOpen(t *testing.T) {
 	leaf, _ := worn(t)
@@ -75,7 +75,8 @@ func TestBitsOpen(t *testing.T) {
 			{"approved, other bits kept", both, approve | 0x00ff0001, true},
 			{"approved with the lease, over lo", both, approve | lease, true},
 		} {
-			d := netlab.Dial{Network: e.network, Address: c.to, Mark: c.mark, Timeout: 150 * time.Millisecond}
+			marking(t, "dport", c.to, c.mark)
+			d := netlab.Dial{Network: e.network, Address: c.to, Timeout: 150 * time.Millisecond}
 			if o := d.From(t, leaf.FD()); o.OK() != c.ok {
 				t.Errorf("%s %s, %s: %v", e.network, c.to, c.name, o)
 			}
@@ -87,7 +88,8 @@ func TestBitsOpen(t *testing.T) {
 func TestServerInBox(t *testing.T) {
 	leaf, _ := worn(t)
 	for _, e := range everywhere {
-		may, _ := netlab.EchoIn(t, netlab.Spawn{Leaf: leaf.FD()}, e.network, e.address, approve)
+		may, _ := netlab.EchoIn(t, netlab.Spawn{Leaf: leaf.FD()}, e.network, e.address, 0)
+		marking(t, "sport", may, approve)
 		mute, _ := netlab.EchoIn(t, netlab.Spawn{Leaf: leaf.FD()}, e.network, e.address, 0)
 		for _, c := range []struct {
 			to   string
@@ -124,7 +126,8 @@ func TestBitIsTakenOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	const mark = approve | admit | 0x1234
-	netlab.Dial{Network: "udp", Address: l.LocalAddr().String(), Mark: mark, Timeout: 50 * time.Millisecond}.From(t, leaf.FD())
+	marking(t, "dport", l.LocalAddr().String(), mark)
+	netlab.Dial{Network: "udp", Address: l.LocalAddr().String(), Timeout: 50 * time.Millisecond}.From(t, leaf.FD())
 	l.SetReadDeadline(time.Now().Add(2 * time.Second))
 	buf, oob := make([]byte, 16), make([]byte, 128)
 	_, n, _, _, err := l.(*net.UDPConn).ReadMsgUDP(buf, oob)
@@ -151,7 +154,8 @@ func TestLeaseOnlyOverLo(t *testing.T) {
 	ip(t, "link", "set", "near", "up")
 	far.Line()
 	send := func(mark uint32) {
-		netlab.Dial{Network: "udp", Address: "10.99.0.2:4000", Mark: mark, Timeout: 20 * time.Millisecond}.From(t, leaf.FD())
+		marking(t, "dport", "10.99.0.2:4000", mark)
+		netlab.Dial{Network: "udp", Address: "10.99.0.2:4000", Timeout: 20 * time.Millisecond}.From(t, leaf.FD())
 	}
 	send(approve)
 	far.Line()

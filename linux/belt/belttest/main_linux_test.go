@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) {
 	os.Exit(netlab.Main(m, netlab.Children{
 		"apply": applyChild, "options": optionsChild, "flood": floodChild, "inner": innerChild, "far": farChild,
-		"unprivileged": unprivilegedChild,
+		"unprivileged": unprivilegedChild, "marks": marksChild, "message": messageChild,
 	}))
 }
 
@@ -41,7 +41,7 @@ func config(t testing.TB) belt.Config {
 // older is the same belt as another version of the program would make it.
 func older(t testing.TB) belt.Config {
 	c := config(t)
-	c.Lease, c.Admit, c.Foreign = 0x10000000, 0x04000000, 0x02000000
+	c.Lease, c.Admit, c.Foreign, c.Host = 0x10000000, 0x04000000, 0x02000000, 0x20000000
 	c.NetnsCookie |= 1 << 60 // so that setsockopt differs too; acts nowhere
 	return c
 }
