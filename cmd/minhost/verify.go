@@ -30,8 +30,8 @@ func newVerifyCommand(env *environment) *cobra.Command {
 			return env.verifyOrReboot(cmd.Context(), f, asJSON)
 		},
 	}
-	f.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON (schema "+verify.Schema+"; "+reboot.Schema+" with --after-reboot)")
+	f.add(cmd)
 	return cmd
 }
 

@@ -26,15 +26,23 @@ func (f *rebootFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.after, "after-reboot", false, "as root: compare with what was expected")
 	cmd.Flags().BoolVar(&f.line, "line", false, "with --after-reboot: print one line")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0, "with --after-reboot: look again until all is well, at most that long")
-	cmd.MarkFlagsMutuallyExclusive("before-reboot", "after-reboot")
-	cmd.MarkFlagsMutuallyExclusive("line", "json")
 }
 
-func (f rebootFlags) check() error {
-	if (f.line || f.wait != 0) && !f.after {
-		return exitError{statusUsage, hinted{errors.New("--line and --wait go with --after-reboot"), "minhost verify --after-reboot"}}
+func (f rebootFlags) check(asJSON bool) error {
+	wrong := ""
+	switch {
+	case f.before && f.after:
+		wrong = "--before-reboot and --after-reboot are for two boots"
+	case f.before && asJSON:
+		wrong = "--before-reboot prints no JSON"
+	case (f.line || f.wait != 0) && !f.after:
+		wrong = "--line and --wait go with --after-reboot"
+	case f.line && asJSON:
+		wrong = "--line and --json print the same in two ways"
+	default:
+		return nil
 	}
-	return nil
+	return exitError{statusUsage, hinted{errors.New(wrong), "minhost verify --after-reboot"}}
 }
 
 // rebootPause is the time between two looks of --wait.
@@ -175,9 +183,10 @@ func (env *environment) byHand(ctx context.Context) (steps []string, err error) 
 
 // verifyOrReboot is what the verb verify does.
 func (env *environment) verifyOrReboot(ctx context.Context, f rebootFlags, asJSON bool) error {
+	if err := f.check(asJSON); err != nil {
+		return err
+	}
 	switch {
-	case f.check() != nil:
-		return f.check()
 	case f.before:
 		return env.beforeReboot(ctx)
 	case f.after:

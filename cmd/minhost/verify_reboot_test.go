@@ -58,8 +58,9 @@ func TestAfterRebootSaysWhatToType(t *testing.T) {
 		{1000, []string{"--before-reboot"}, 1, "sudo minhost verify --before-reboot"},
 		{0, []string{"--line"}, 2, "minhost verify --after-reboot"},
 		{0, []string{"--wait", "3s"}, 2, "minhost verify --after-reboot"},
-		{0, []string{"--before-reboot", "--after-reboot"}, 2, "before-reboot"},
-		{0, []string{"--after-reboot", "--line", "--json"}, 2, "json"},
+		{0, []string{"--before-reboot", "--after-reboot"}, 2, "two boots"},
+		{0, []string{"--after-reboot", "--line", "--json"}, 2, "in two ways"},
+		{0, []string{"--before-reboot", "--json"}, 2, "no JSON"},
 	} {
 		l.env.EUID = c.uid
 		if code := l.run(t, append([]string{"verify"}, c.args...)...); code != c.code || !strings.Contains(l.errOut.String(), c.says) {
