@@ -55,3 +55,36 @@ func parseBootTime(text string) (time.Time, error) {
 	usec, err := number(" usec")
 	return time.Unix(sec, usec*1000), err
 }
+
+// Stamp is what a job logs when it is ready: which boot it is, and how long it runs. Log lines of
+// another boot are told by the id, whatever the clock did meanwhile.
+func (b Boot) Stamp(ctx context.Context) []any {
+	id, err := b.ID(ctx)
+	if err != nil {
+		return nil
+	}
+	at, err := b.Time(ctx)
+	if err != nil {
+		return []any{"boot", id}
+	}
+	return []any{"boot", id, "since_boot", time.Since(at).Round(time.Millisecond).String()}
+}
+
+// ReadyAt finds in the log of a job when its part was ready in this boot; false when no line says so.
+func ReadyAt(log []byte, boot string) (since time.Duration, found bool) {
+	for line := range strings.Lines(string(log)) {
+		words := map[string]string{}
+		for _, w := range strings.Fields(line) {
+			if key, value, ok := strings.Cut(w, "="); ok {
+				words[key] = value
+			}
+		}
+		if words["msg"] != "ready" || words["boot"] != boot {
+			continue
+		}
+		if d, err := time.ParseDuration(words["since_boot"]); err == nil && !found {
+			since, found = d, true // the first of a boot: what comes later was started again
+		}
+	}
+	return since, found
+}

@@ -7,6 +7,7 @@ type Layout struct {
 	State     string // root's, and everybody may look into it: the socket is below
 	Operators string // one uid a line
 	Journal   string
+	Marker    string // what verify --before-reboot keeps
 	Lock      string // held by apply and undo; the first file of the folder and the last
 	Run       string // made by the helper; what is in it names its boot
 	Socket    string // the helper's, 0666
@@ -26,6 +27,7 @@ func DefaultLayout() Layout {
 		State:     state,
 		Operators: state + "/operators",
 		Journal:   state + "/journal.json",
+		Marker:    state + "/reboot.json",
 		Lock:      state + "/apply.lock",
 		Run:       run,
 		Socket:    run + "/helper.sock",

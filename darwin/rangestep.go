@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"time"
 
 	"github.com/gominimal/minhost/darwin/loopback"
 	"github.com/gominimal/minhost/installer"
@@ -19,9 +18,9 @@ const RangeID installer.ID = "range"
 // dev.minimal.loopback brings them back by this very step.
 type RangeStep struct {
 	Keeper loopback.Keeper
-	// SinceBoot tells how long the kernel runs, for the one line of the log.
-	SinceBoot func(context.Context) (time.Duration, error)
-	Log       *slog.Logger
+	// Boot is read for the one line of the log.
+	Boot Boot
+	Log  *slog.Logger
 }
 
 var _ installer.Step = RangeStep{}
@@ -81,16 +80,13 @@ func (s RangeStep) Apply(ctx context.Context, rec *installer.Record) error {
 		return err
 	}
 	o, err := s.Keeper.Ensure(ctx)
-	since, serr := s.SinceBoot(ctx)
-	line := []any{"added", o.Added, "mended", o.Mended, "present", fmt.Sprintf("%d/%d", o.Present, loopback.Count)}
-	if serr == nil {
-		line = append([]any{"since_boot", since.Round(time.Millisecond).String()}, line...)
-	}
+	line := append(s.Boot.Stamp(ctx), "added", o.Added, "mended", o.Mended, "present", fmt.Sprintf("%d/%d", o.Present, loopback.Count))
 	if err != nil {
-		line = append(line, "cause", err.Error())
+		s.Log.Error("not ready", append([]any{"part", string(RangeID), "cause", err}, line...)...)
+		return err
 	}
-	s.Log.Info("range", line...)
-	return err
+	s.Log.Info("ready", append([]any{"part", string(RangeID)}, line...)...)
+	return nil
 }
 
 // Undo removes the aliases of the range, and leaves those that were there before as they were. It goes

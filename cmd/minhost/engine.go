@@ -46,7 +46,7 @@ func (env *environment) operator(flag string) (account, error) {
 // withEngine calls f with the engine of this host.
 func (env *environment) withEngine(ctx context.Context, f func(*installer.Engine, *host.Disk) error) error {
 	gate := changeGate()
-	disk, err := host.OpenDisk("/", gate)
+	disk, err := host.OpenDisk("/", gate, env.Platform.DiskOptions...)
 	if err != nil {
 		return err
 	}

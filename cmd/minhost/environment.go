@@ -43,6 +43,9 @@ type environment struct {
 // production is the environment of the real program: the only place with defaults.
 func production() *environment {
 	p := newPlatform()
+	if p.Observe == nil {
+		p.Observe = verify.Observe
+	}
 	level := &slog.LevelVar{}
 	level.Set(slog.LevelWarn)
 	return &environment{
@@ -56,7 +59,7 @@ func production() *environment {
 		Getenv:   os.Getenv,
 		Platform: p,
 		Dial:     dialHelper,
-		Observe:  verify.Observe,
+		Observe:  p.Observe,
 		Resolves: resolves,
 		Open:     openWith(p.Openers),
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gominimal/minhost/installer"
 	"github.com/gominimal/minhost/installer/host"
+	"github.com/gominimal/minhost/verify"
 	"github.com/gominimal/minhost/verify/reboot"
 )
 
@@ -28,6 +29,10 @@ type platform struct {
 	ManagerDir string
 	// Openers are the programs that show a URL in a browser, with their arguments, best first.
 	Openers [][]string
+	// DiskOptions say how files are written here.
+	DiskOptions []host.DiskOption
+	// Observe makes the checks of verify that need neither root nor the helper; nil means verify.Observe.
+	Observe func(context.Context) []verify.Row
 	// Files opens the file system as root sees it.
 	Files func() (host.FS, error)
 	// Plan probes the host: the engine over Steps, without a change and without root.

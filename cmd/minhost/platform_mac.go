@@ -1,0 +1,75 @@
+//go:build darwin || fakedarwin
+
+package main
+
+import (
+	"context"
+	"net/netip"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gominimal/minhost/darwin"
+	"github.com/gominimal/minhost/darwin/loopback"
+	"github.com/gominimal/minhost/darwin/resolverfile"
+	"github.com/gominimal/minhost/installer"
+	"github.com/gominimal/minhost/installer/host"
+	"github.com/gominimal/minhost/resolverd"
+	"github.com/gominimal/minhost/resolverd/probe"
+	"github.com/gominimal/minhost/resolverd/zonefile"
+	"github.com/gominimal/minhost/verify"
+)
+
+// macEdges is what only a Mac's kernel can do, and what stands in for it where the same program runs on
+// the model of one (verify/fakedarwin).
+type macEdges struct {
+	// Interfaces is lo0.
+	Interfaces func(host.Gate) loopback.Interfaces
+	// Activate takes over the sockets that launchd holds.
+	Activate func(names ...string) ([]*os.File, error)
+	// Libc looks a name up by getaddrinfo; nil on the model, where that would be another system's.
+	Libc func(context.Context, string) (netip.Addr, error)
+}
+
+// macPlatform is the platform of a Mac, over its edges.
+func macPlatform(edges macEdges) platform {
+	l := darwin.DefaultLayout()
+	boot := darwin.Boot{Run: host.Exec{}}
+	return platform{
+		Name: "darwin", Socket: l.Socket, Operators: l.Operators, Program: l.Program, Lock: l.Lock, Journal: l.Journal, Marker: l.Marker,
+		Openers:     [][]string{{"/usr/bin/open"}},
+		DiskOptions: []host.DiskOption{host.TempIn(macTemp)},
+		Files:       disk,
+		Plan:        planHost,
+		BootID:      func() (string, error) { return boot.ID(context.Background()) },
+		Parts:       macParts(l, boot),
+		Steps: func(ctx context.Context, env *environment, d *host.Disk, gate host.Gate) ([]installer.Step, error) {
+			return macSteps(env, l, edges, d, gate)
+		},
+		Roles:      func(env *environment) []*cobra.Command { return macRoles(env, l, edges) },
+		LiveLeaves: func() ([]string, error) { return macLive(l) },
+		EndBoxes:   func(ctx context.Context, env *environment) error { return macEndBoxes(ctx, env, l) },
+		Observe:    macObserve,
+	}
+}
+
+// macTemp keeps temporary files out of the folder of which macOS reads every file as a resolver.
+func macTemp(dir string) string {
+	if dir == resolverfile.Dir {
+		return resolverfile.TempDir
+	}
+	return dir
+}
+
+// macObserve has no row for the box view: no lookup of a box is redirected on a Mac.
+func macObserve(ctx context.Context) []verify.Row {
+	return []verify.Row{verify.Range(ctx, verify.Bind), verify.Answer(ctx, "lookups", verify.AnswererAddress, probe.Check)}
+}
+
+// macZone is what the resolver file says.
+func macZone() resolverfile.Zone {
+	return resolverfile.Zone{
+		Name:   zonefile.Origin[:len(zonefile.Origin)-1],
+		Server: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), resolverd.DefaultPort),
+	}
+}

@@ -1,0 +1,148 @@
+//go:build darwin || fakedarwin
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/gominimal/minhost/darwin"
+	"github.com/gominimal/minhost/darwin/launchd"
+	"github.com/gominimal/minhost/darwin/loopback"
+	"github.com/gominimal/minhost/darwin/resolverfile"
+	"github.com/gominimal/minhost/installer"
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/host"
+	"github.com/gominimal/minhost/installer/host/filestep"
+	"github.com/gominimal/minhost/installer/operators"
+	"github.com/gominimal/minhost/resolverd/portholder"
+	"github.com/gominimal/minhost/resolverd/probe"
+)
+
+// macSteps are the steps of a Mac in the order of apply. The resolver file is last, since over a dead
+// answerer it stalls lookups; undone in the reverse order, it goes first.
+func macSteps(env *environment, l darwin.Layout, edges macEdges, disk *host.Disk, gate host.Gate) ([]installer.Step, error) {
+	path, digest, err := thisProgram()
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read this program: %w", err)
+	}
+	nobody, err := macUID(env, darwin.AnswererUser)
+	if err != nil {
+		return nil, err
+	}
+	run := host.Exec{Gate: gate}
+	zone, clock := macZone(), host.SystemClock{}
+	control := launchd.Control{Run: run, Clock: clock}
+	loop, answerer, helper := darwin.Jobs(l, digest, zone.Server, darwin.Evidence{
+		Answerer: macAnswers, Helper: func(ctx context.Context) error { return macHelperAnswers(ctx, env) },
+		PortFree: func(context.Context) error { return macPortFree(zone) }, AnswererUID: nobody,
+		CleanRun: func() error { return macCleanRun(l, disk) },
+	})
+	return []installer.Step{
+		filestep.New(disk, filestep.Spec{
+			ID: "program", Describe: "copy this program to " + l.Program + " (root-owned: root runs nothing that others can write)",
+			Loses: "nothing of minhost runs as root", Path: l.Program, Content: self, Attr: host.Attr{Mode: 0o755},
+			Ours: containsModule, KeepNothing: true,
+		}),
+		operators.Step{FS: disk, Path: l.Operators, UID: env.For.UID, Name: env.For.Name},
+		macRange(env, edges, gate),
+		launchd.New(disk, control, loop),
+		launchd.New(disk, control, answerer),
+		launchd.New(disk, control, helper),
+		&resolverfile.Step{Zone: zone, FS: disk, System: resolverfile.System{Run: run}, Clock: clock,
+			Known: "minhost." + zone.Name, Answers: macAnswers, Libc: edges.Libc},
+	}, nil
+}
+
+// macRange logs its one line whatever the level is: it is all that a boot leaves to read.
+func macRange(env *environment, edges macEdges, gate host.Gate) darwin.RangeStep {
+	return darwin.RangeStep{
+		Keeper: loopback.Keeper{Interfaces: edges.Interfaces(gate), Bind: loopback.Bind, Clock: host.SystemClock{}},
+		Boot:   darwin.Boot{Run: host.Exec{}},
+		Log:    slog.New(slog.NewTextHandler(env.Stderr, nil)),
+	}
+}
+
+func macUID(env *environment, name string) (int, error) {
+	u, err := env.LookupUser(name)
+	if err != nil {
+		return 0, fmt.Errorf("account %s: %w", name, err)
+	}
+	return strconv.Atoi(u.Uid)
+}
+
+// askTime bounds one question to a job of ours.
+const askTime = 2 * time.Second
+
+func macAnswers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	_, err := probe.Check(ctx, macZone().Server.String())
+	return err
+}
+
+// macHelperAnswers asks for the version too: the helper of before an upgrade answers as well.
+func macHelperAnswers(ctx context.Context, env *environment) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	c, err := env.Dial(ctx, env.Socket)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	status, err := c.Status(ctx)
+	switch {
+	case errors.As(err, new(*api.NotAllowed)):
+		return nil // it answers; nobody else's business is in the answer
+	case err != nil:
+		return err
+	case status.Version != programVersion():
+		return fmt.Errorf("the helper that runs is version %s, this is %s", status.Version, programVersion())
+	}
+	return nil
+}
+
+// macPortFree binds the answerer's port for a moment. launchd would not say that it could not.
+func macPortFree(zone resolverfile.Zone) error {
+	busy := func(network string, err error) error {
+		return fmt.Errorf("%s %s is taken: %w, %s", network, zone.Server, err, portholder.Remedy(network, zone.Server))
+	}
+	u, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(zone.Server))
+	if err != nil {
+		return busy("udp", err)
+	}
+	defer u.Close()
+	t, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(zone.Server))
+	if err != nil {
+		return busy("tcp", err)
+	}
+	return t.Close()
+}
+
+// macCleanRun removes what the helper wrote, once it has ended.
+func macCleanRun(l darwin.Layout, disk *host.Disk) error {
+	var errs []error
+	for _, dir := range []string{l.Leases, l.Boxes, l.Run} {
+		names, err := disk.ReadDir(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		errs = append(errs, err)
+		for _, name := range names {
+			errs = append(errs, gone(disk.Remove(dir+"/"+name)))
+		}
+		errs = append(errs, gone(disk.Remove(dir)))
+	}
+	return errors.Join(errs...)
+}
