@@ -1,177 +1,106 @@
 package egress
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gominimal/minhost/installer/lease"
-	"github.com/gominimal/minhost/linux/belt"
-	"github.com/gominimal/minhost/linux/cut"
-	"github.com/gominimal/minhost/linux/nft"
 	"github.com/gominimal/minhost/verify/netlab"
 )
 
+// kinds of what is measured, with how often in one slice. A slice is short, so that many are not disturbed.
+var kinds = []struct {
+	name string
+	n    int
+}{{"send", 1000}, {"connect", 50}}
+
+// sizes of the table, in boxes.
+var sizes = []int{1, 250, 10000}
+
 const (
-	turns    = 40   // each sender's turns
-	packets  = 3000 // of one turn
-	connects = 150
+	rounds = 4  // through all sizes
+	turns  = 60 // of each sender in a round
 )
 
 // BenchmarkEgress is DESIGN.md section 10's "packets per second of a box, against no rules with connection
-// tracking on", by the number of boxes in the table.
+// tracking on". All senders take turns, and so do the sizes of the table: what slows this machine for a
+// while slows all of them. Each slice is compared with the slice without rules of the same turn, by the
+// processor's time for a packet and by the time that passed; the median of these ratios counts.
 func BenchmarkEgress(b *testing.B) {
 	l := newLab(b)
 	bare, linear, full := apart(b), apart(b), here(b)
 	bare.do(b, func() { load(b, tracking) })
 	linear.do(b, func() { load(b, l.linear(250)) })
 	open, ten, thousand := l.box(lease.Policy{Egress: lease.Open}), l.box(list(10)), l.box(list(1000))
-	for _, boxes := range []int{1, 250, 10000} {
-		b.Run(fmt.Sprintf("boxes=%d", boxes), func(b *testing.B) {
-			l.fill(b, boxes, open, ten, thousand)
-			for _, kind := range []string{"send", "connect"} {
-				n := map[string]int{"send": packets, "connect": connects}[kind]
-				all := []*sender{
-					bare.start(b, netlab.NoLeaf, "none", kind), full.start(b, netlab.NoLeaf, "node", kind), full.start(b, open.fd, "open", kind),
-					full.start(b, ten.fd, "rules10", kind), full.start(b, thousand.fd, "rules1000", kind), linear.start(b, netlab.NoLeaf, "linear250", kind)}
+	all := map[string][]*sender{}
+	for _, k := range kinds {
+		all[k.name] = []*sender{
+			bare.start(b, netlab.NoLeaf, "none", k.name), full.start(b, netlab.NoLeaf, "node", k.name), full.start(b, open.fd, "open", k.name),
+			full.start(b, ten.fd, "rules10", k.name), full.start(b, thousand.fd, "rules1000", k.name), linear.start(b, netlab.NoLeaf, "linear250", k.name)}
+	}
+	refused := full.start(b, ten.fd, "refused", "refused")
+	took := map[int][]float64{}
+	for range rounds {
+		for _, size := range sizes {
+			l.fill(b, size, open, ten, thousand)
+			for _, k := range kinds {
 				for range turns {
-					for _, s := range all {
-						s.slice(b, n)
+					for _, s := range all[k.name] {
+						s.slice(b, size, k.n)
 					}
 				}
-				for _, s := range all[1:] {
-					b.ReportMetric(median(all[0].each)/median(s.each), "x-"+kind+"-"+s.name)
-					b.ReportMetric(median(all[0].cpu)/median(s.cpu), "xcpu-"+kind+"-"+s.name)
-				}
-				b.ReportMetric(median(all[0].each)/1000, "us/"+kind)
 			}
-			b.ReportMetric(0, "ns/op")
-		})
+			took[size] = append(took[size], refused.ask(b, 200)...)
+		}
 	}
-}
-
-// BenchmarkEgressUpdate is a new policy of a box as the helper makes it live: table, live flows, table.
-func BenchmarkEgressUpdate(b *testing.B) {
-	l := newLab(b)
-	box := l.box(list(10))
-	l.fill(b, 250, box)
-	c, err := cut.New(nft.Marks{}, slog.New(slog.DiscardHandler))
-	l.must(err)
-	defer c.Close()
-	var took []float64
-	for i := range 200 {
-		v := box.verdict
-		v.Policy, v.Cutting, v.Generation = list(10+i%2), true, uint8(i%2)
-		start := time.Now()
-		l.must(l.table.Put(context.Background(), v))
-		_, err := c.Cut(context.Background(), v, []uint64{v.Leaf}, lease.Place{}, func(uint64) uint16 { return 0 })
-		l.must(err)
-		v.Cutting = false
-		l.must(l.table.Put(context.Background(), v))
-		took = append(took, float64(time.Since(start).Microseconds()))
+	for _, k := range kinds {
+		b.Log("\n" + table(k.name, all[k.name]))
+		report(b, k.name, all[k.name])
 	}
-	slices.Sort(took)
-	b.ReportMetric(took[len(took)/2], "us/update-p50")
-	b.ReportMetric(took[len(took)*99/100], "us/update-p99")
+	for _, size := range sizes {
+		b.Logf("refused connect, %d boxes: p50 %.0f us, p99 %.0f us", size, at(took[size], .5)/1000, at(took[size], .99)/1000)
+		b.ReportMetric(at(took[size], .99)/1000, fmt.Sprintf("us/refused-p99-%d", size))
+	}
 	b.ReportMetric(0, "ns/op")
 }
 
-// tracking is what "no rules" has: connection tracking, as on every host with a firewall.
-const tracking = "table inet t {\nchain o {\ntype filter hook output priority 0\nct state established accept\n}\n}\n"
-
-type lab struct {
-	testing.TB
-	table *nft.Table
-	n     uint16
-}
-
-type boxed struct {
-	fd      int
-	verdict lease.Verdict
-}
-
-func newLab(b *testing.B) *lab {
-	l := &lab{TB: b}
-	tree := netlab.Tree(b)
-	id, err := tree.BoxesID()
-	l.must(err)
-	l.table, err = nft.New(nft.Config{Boxes: id, Level: tree.Level()}, slog.New(slog.DiscardHandler))
-	l.must(err)
-	fd, err := tree.BoxesFD()
-	l.must(err)
-	cookie, err := belt.NetnsCookie()
-	l.must(err)
-	belts, err := belt.New(fd, belt.Fit(belt.Default(cookie)), nil)
-	l.must(err)
-	l.must(belts.Apply())
-	l.must(l.table.Refill(context.Background(), nil))
-	b.Cleanup(func() { l.must(l.table.Destroy(context.Background())); l.table.Close() })
-	return l
-}
-
-func (l *lab) must(err error) {
-	l.Helper()
-	if err != nil {
-		l.Fatal(err)
+// ratio is how many packets a sender sends while the first one sends one.
+func ratio(base, s *sender, size int, of func(*sender, int) []float64) float64 {
+	each := slices.Clone(of(base, size))
+	for i, other := range of(s, size) {
+		each[i] /= other
 	}
+	return at(each, .5)
 }
 
-func (l *lab) box(p lease.Policy) boxed {
-	l.n++
-	leaf := netlab.Leaf(l, fmt.Sprintf("bench%d", l.n))
-	return boxed{leaf.FD(), lease.Verdict{Leaf: leaf.ID(), Number: l.n, Address: netip.AddrFrom4([4]byte{127, 0, 64, byte(l.n)}), Policy: p}}
-}
+func cpu(s *sender, size int) []float64  { return s.cpu[size] }
+func wall(s *sender, size int) []float64 { return s.wall[size] }
 
-// fill makes the table hold these boxes and others up to a number, each with a rule of its own.
-func (l *lab) fill(t testing.TB, n int, boxes ...boxed) {
-	t.Helper()
-	var all []lease.Verdict
-	for _, b := range boxes {
-		all = append(all, b.verdict)
+// table shows the ratios: processor time, and in parentheses time that passed.
+func table(kind string, all []*sender) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%-10s", kind)
+	for _, size := range sizes {
+		fmt.Fprintf(&out, "%10d boxes ", size)
 	}
-	for i := len(all); i < n; i++ {
-		a := netip.AddrFrom4([4]byte{198, 18, byte(i >> 8), byte(i)})
-		all = append(all, lease.Verdict{Leaf: uint64(1)<<40 + uint64(i), Number: uint16(100 + i), Policy: lease.Policy{Egress: lease.Rules,
-			Rules: []lease.Rule{{To: netip.PrefixFrom(a, 32), First: 443, Last: 443, Protocol: lease.TCP}}}})
+	for _, s := range all {
+		fmt.Fprintf(&out, "\n%-10s", s.name)
+		for _, size := range sizes {
+			fmt.Fprintf(&out, "   %.3f (%.3f)", ratio(all[0], s, size, cpu), ratio(all[0], s, size, wall))
+		}
 	}
-	l.must(l.table.Refill(context.Background(), all))
+	fmt.Fprintf(&out, "\nno rules: %.2f us of the processor each", at(cpu(all[0], sizes[0]), .5)/1000)
+	return out.String()
 }
 
-// list is a policy of n rules, one of which is for the sink.
-func list(n int) lease.Policy {
-	p := lease.Policy{Egress: lease.Rules}
-	for i := range n - 1 {
-		p.Rules = append(p.Rules, lease.Rule{To: netip.PrefixFrom(netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)}), 32), First: 443, Last: 443, Protocol: lease.TCP})
+// report gives the ratios at 250 boxes as metrics, and of 10,000 boxes to one.
+func report(b *testing.B, kind string, all []*sender) {
+	for _, s := range all[1:] {
+		b.ReportMetric(ratio(all[0], s, 250, cpu), "x-"+kind+"-"+s.name)
+		if s.name != "linear250" {
+			b.ReportMetric(ratio(all[0], s, 10000, cpu)/ratio(all[0], s, 1, cpu), "flat-"+kind+"-"+s.name)
+		}
 	}
-	return policyWith(p, netip.MustParseAddrPort(sink))
-}
-
-func policyWith(p lease.Policy, to netip.AddrPort) lease.Policy {
-	for _, protocol := range []lease.Protocol{lease.UDP, lease.TCP} {
-		p.Rules = append(p.Rules, lease.Rule{To: netip.PrefixFrom(to.Addr(), 32), First: to.Port(), Last: to.Port(), Protocol: protocol})
-	}
-	return p
-}
-
-// linear is the other way to do it: a rule for each of so many cgroups.
-func (l *lab) linear(n int) string {
-	var s strings.Builder
-	s.WriteString("table inet t {\nchain o {\ntype filter hook output priority 0\nct state established counter\n")
-	for i := range n {
-		leaf := netlab.Leaf(l, fmt.Sprintf("linear%d", i))
-		fmt.Fprintf(&s, "socket cgroupv2 level 3 %q drop\n", "minhost/boxes/"+leaf.Name())
-	}
-	s.WriteString("}\n}\n")
-	return s.String()
-}
-
-func median(v []float64) float64 {
-	s := slices.Clone(v)
-	slices.Sort(s)
-	return s[len(s)/2]
 }

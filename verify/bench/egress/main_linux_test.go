@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ import (
 func TestMain(m *testing.M) {
 	// The main thread stays this goroutine's: those of others that change their namespace end with them.
 	runtime.LockOSThread()
-	os.Exit(netlab.Main(m, netlab.Children{"send": sendChild, "connect": connectChild}))
+	os.Exit(netlab.Main(m, netlab.Children{"send": sendChild, "connect": connectChild, "refused": refusedChild}))
 }
 
 // sendChild sends so many datagrams for each number on its input, and prints the time that passed and
@@ -81,21 +82,61 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// sender is a process that sends when it is told.
-type sender struct {
-	name string
-	p    *netlab.Proc
-	each []float64 // wall nanoseconds for each packet, by slice
-	cpu  []float64
+// refusedChild makes blocking connects to where its box may not (and where nobody is), and prints how long
+// each took.
+func refusedChild(args []string) int {
+	fmt.Println("ready")
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		n, err := strconv.Atoi(lines.Text())
+		if err != nil {
+			return 2
+		}
+		for range n {
+			errno, took := netlab.Connect("tcp4", "10.97.0.3:443")
+			if errno != unix.ECONNREFUSED {
+				fmt.Println(errno)
+				return 1
+			}
+			fmt.Print(took.Nanoseconds(), " ")
+		}
+		fmt.Println()
+	}
+	return 0
 }
 
-func (s *sender) slice(t testing.TB, n int) {
-	s.p.Say(strconv.Itoa(n))
-	f := strings.Fields(s.p.Line())
-	if len(f) != 2 {
-		t.Fatalf("%s: %v", s.name, f)
+// sender is a process that sends when it is told.
+type sender struct {
+	name      string
+	p         *netlab.Proc
+	wall, cpu map[int][]float64 // nanoseconds for each packet, by slice and by size of the table
+}
+
+func (s *sender) slice(t testing.TB, size, n int) {
+	t.Helper()
+	took := s.ask(t, n)
+	if len(took) != 2 {
+		t.Fatalf("%s: %v", s.name, took)
 	}
-	wall, _ := strconv.ParseFloat(f[0], 64)
-	cpu, _ := strconv.ParseFloat(f[1], 64)
-	s.each, s.cpu = append(s.each, wall/float64(n)), append(s.cpu, cpu/float64(n))
+	s.wall[size], s.cpu[size] = append(s.wall[size], took[0]/float64(n)), append(s.cpu[size], took[1]/float64(n))
+}
+
+// ask has it send, and returns the numbers that it prints.
+func (s *sender) ask(t testing.TB, n int) []float64 {
+	t.Helper()
+	s.p.Say(strconv.Itoa(n))
+	var out []float64
+	for _, f := range strings.Fields(s.p.Line()) {
+		v, err := strconv.ParseFloat(f, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// at is the value below which a part of them is.
+func at(v []float64, part float64) float64 {
+	s := slices.Sorted(slices.Values(v))
+	return s[int(float64(len(s)-1)*part)]
 }

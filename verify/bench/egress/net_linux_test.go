@@ -91,7 +91,7 @@ func (s space) do(t testing.TB, f func()) {
 // start runs a sender there.
 func (s space) start(t testing.TB, leaf int, name, kind string) *sender {
 	t.Helper()
-	out := &sender{name: name}
+	out := &sender{name: name, wall: map[int][]float64{}, cpu: map[int][]float64{}}
 	s.do(t, func() {
 		out.p = netlab.Start(t, netlab.Spawn{Leaf: leaf}, kind, sink)
 		if line := out.p.Line(); line != "ready" {
