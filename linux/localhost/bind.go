@@ -29,7 +29,7 @@ func bind4(c Config) asm.Instructions {
 }
 
 // bind6 does the same for IPv6 sockets, to the mapped own address. One that takes no IPv4 cannot have that:
-// it gets a port of [::1] that is free, so that it never fails and never is in another box's way.
+// it gets a port of [::1] that is free, so that it never is in another box's way (six.go).
 func bind6(c Config) asm.Instructions {
 	return join(
 		asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)},
@@ -39,11 +39,14 @@ func bind6(c Config) asm.Instructions {
 		at("look", home(c)),
 		unless(flagOwn, "pass"),
 		judgeBind(),
-		at("rewrite", asm.Instructions{
-			asm.LoadMem(asm.R1, asm.RFP, atPure, asm.Word),
-			asm.JEq.Imm(asm.R1, 0, "mapped"),
-		}),
+		at("rewrite", unlessPure("mapped")),
 		sixOnly("six"),
+		// ::1 for datagrams too: a reply to ::1 could not be sent from the own address.
+		asm.Instructions{
+			asm.JEq.Imm(asm.R9, 0, "mapped"),
+			asm.LoadMem(asm.R1, asm.R6, ctxProtocol, asm.Word),
+			asm.JEq.Imm(asm.R1, protocolUDP, "six"),
+		},
 		at("mapped", note(1, "write")),
 		remember6(noteLocalSet, noteLocalPort, noteLocal),
 		at("write", writeMapped(asm.R7)),
@@ -93,22 +96,6 @@ func judgeBind() asm.Instructions {
 // own lets the box bind its own address, whatever the port.
 func own() asm.Instructions {
 	return asm.Instructions{asm.Mov.Imm(asm.R0, bindNoCapability).WithSymbol("own"), asm.Return()}
-}
-
-func bindSix() asm.Instructions {
-	return join(
-		at("six", note(1, "write six")),
-		remember6(noteLocalSet, noteLocalPort, noteLocal),
-		asm.Instructions{
-			asm.LoadMem(asm.R1, asm.R6, ctxPort, asm.Word),
-			asm.StoreMem(asm.R8, noteLocalPort, asm.R1, asm.Word),
-			asm.Mov.Imm(asm.R1, 0).WithSymbol("write six"),
-			asm.StoreMem(asm.R6, ctxPort, asm.R1, asm.Word),
-			asm.Mov.Imm32(asm.R1, oneWord),
-			asm.StoreMem(asm.R6, ctxIP6+12, asm.R1, asm.Word),
-			asm.Mov.Imm(asm.R0, 1),
-			asm.Return(),
-		})
 }
 
 // remember4 and remember6 write the address of the call into the note in R8.

@@ -6,8 +6,6 @@ import "github.com/cilium/ebpf/asm"
 // none the address stays, and the table decides: the host's service, where a rule admits it.
 func connect4(c Config) asm.Instructions { return dial4(c, true) }
 func sendmsg4(c Config) asm.Instructions { return dial4(c, false) }
-func connect6(c Config) asm.Instructions { return dial6(c, true) }
-func sendmsg6(c Config) asm.Instructions { return dial6(c, false) }
 
 func dial4(c Config, connect bool) asm.Instructions {
 	source := asm.Instructions{
@@ -47,25 +45,34 @@ func dial4(c Config, connect bool) asm.Instructions {
 		pass())
 }
 
-// dial6: what is sent without a connection goes to a mapped address through the programs of IPv4, and ::1
-// cannot be made one there (the kernel answers ENOTSUPP).
-func dial6(c Config, connect bool) asm.Instructions {
-	if !connect {
-		return append(asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}, pass()[0].WithSymbol(""), asm.Return())
-	}
+// sendmsg6: what is sent without a connection to a mapped address goes through sendmsg4, and ::1 cannot be
+// made one here (the kernel answers ENOTSUPP): only what was bound on ::1 is found.
+func sendmsg6(c Config) asm.Instructions {
+	return join(
+		asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)},
+		classify(),
+		unlessPure("pass"),
+		home(c),
+		unless(flagOwn, "pass"),
+		dialSix("pass"),
+		pass())
+}
+
+func connect6(c Config) asm.Instructions {
 	return join(
 		asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)},
 		classify(),
 		asm.Instructions{asm.JEq.Imm(asm.R9, 0, "look")},
 		unlessLoopback("pass"),
 		at("look", home(c)),
-		judgeDial(),
-		asm.Instructions{
-			asm.LoadMem(asm.R1, asm.RFP, atPure, asm.Word),
-			asm.JEq.Imm(asm.R1, 0, "note"),
-		},
+		unlessPure("judge"),
+		unless(flagOwn, "pass"),
+		dialSix("no six"),
+		asm.Instructions{asm.Mov.Imm(asm.R1, 0).WithSymbol("no six")},
 		sixOnly("pass"),
-		at("note", note(1, "write")),
+		asm.Instructions{asm.Mov.Imm(asm.R8, flagOwn)}, // it was looked at
+		at("judge", judgeDial()),
+		note(1, "write"),
 		remember6(notePeerSet, notePeerPort, notePeer),
 		asm.Instructions{
 			// Dialling :: means ::1, and ::ffff:0.0.0.0 means 127.0.0.1.

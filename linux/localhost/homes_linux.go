@@ -58,7 +58,7 @@ func (h *Homes) ports(w lease.Home) error {
 	if err := h.maps[mapHomes].Lookup(w.Leaf, &old); errors.Is(err, ebpf.ErrKeyNotExist) || err == nil && flagsOf(old)&flagOpenPorts == 0 {
 		return nil // none had been put
 	}
-	return h.dropPorts(func(leaf uint64, port uint16) bool { return leaf == w.Leaf && !slices.Contains(w.OpenPorts, port) })
+	return h.drop(mapPorts, func(leaf uint64, port uint16) bool { return leaf == w.Leaf && !slices.Contains(w.OpenPorts, port) })
 }
 
 // Delete makes the programs forget a home. No error when they do not know it.
@@ -68,9 +68,10 @@ func (h *Homes) Delete(w lease.Home) error {
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		err = nil
 	} else if err == nil && flagsOf(value)&flagOpenPorts != 0 {
-		err = h.dropPorts(func(leaf uint64, _ uint16) bool { return leaf == w.Leaf })
+		err = h.drop(mapPorts, func(leaf uint64, _ uint16) bool { return leaf == w.Leaf })
 	}
-	return errors.Join(err, gone(h.maps[mapHomes].Delete(w.Leaf)), h.release(w))
+	sixes := h.drop(mapSixes, func(leaf uint64, _ uint16) bool { return leaf == w.Leaf })
+	return errors.Join(err, gone(h.maps[mapHomes].Delete(w.Leaf)), h.release(w), sixes)
 }
 
 // nobody is the root of the hierarchy, which is no leaf: an address that is reserved is nobody's yet.
@@ -110,9 +111,9 @@ func (h *Homes) Sync(all []lease.Home) error {
 			errs = append(errs, gone(h.maps[mapHomes].Delete(w.Leaf)))
 		}
 	}
-	errs = append(errs, h.dropPorts(func(leaf uint64, port uint16) bool {
-		return !slices.Contains(keep[leaf].OpenPorts, port)
-	}))
+	errs = append(errs,
+		h.drop(mapPorts, func(leaf uint64, port uint16) bool { return !slices.Contains(keep[leaf].OpenPorts, port) }),
+		h.drop(mapSixes, func(leaf uint64, _ uint16) bool { return keep[leaf].Leaf == 0 }))
 	return errors.Join(errs...)
 }
 
@@ -145,19 +146,19 @@ func (h *Homes) List() []lease.Home {
 	return out
 }
 
-// dropPorts deletes ports for which drop is true.
-func (h *Homes) dropPorts(drop func(leaf uint64, port uint16) bool) error {
+// drop deletes keys of a map by leaf and port for which doom is true.
+func (h *Homes) drop(name string, doom func(leaf uint64, port uint16) bool) error {
 	var key [16]byte
 	var value uint32
 	var doomed [][16]byte
-	for it := h.maps[mapPorts].Iterate(); it.Next(&key, &value); {
-		if drop(binary.NativeEndian.Uint64(key[:]), binary.BigEndian.Uint16(key[8:])) {
+	for it := h.maps[name].Iterate(); it.Next(&key, &value); {
+		if doom(binary.NativeEndian.Uint64(key[:]), binary.BigEndian.Uint16(key[8:])) {
 			doomed = append(doomed, key)
 		}
 	}
 	var errs []error
 	for _, k := range doomed {
-		errs = append(errs, gone(h.maps[mapPorts].Delete(k)))
+		errs = append(errs, gone(h.maps[name].Delete(k)))
 	}
 	return errors.Join(errs...)
 }

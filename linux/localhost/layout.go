@@ -52,7 +52,7 @@ const (
 	mapOwners = "minhost_owners" // own address: leaf id
 	mapPorts  = "minhost_ports"  // leaf id, port: stays wildcard
 	mapNotes  = "minhost_notes"  // socket: what was asked
-	mapSixes  = "minhost_sixes"  // leaf id, protocol, port: port of [::1] that stands for it
+	mapSixes  = "minhost_sixes"  // leaf id, port, protocol: port of [::1] that stands for it
 )
 
 // Offsets in a note, beside a socket: the local name that bind was asked for and the peer's that connect or
@@ -91,6 +91,7 @@ func mapSpecs() []*ebpf.MapSpec {
 		{Name: mapPorts, Type: ebpf.Hash, KeySize: 16, ValueSize: 4, MaxEntries: maxPorts, Flags: noPrealloc},
 		{Name: mapNotes, Type: ebpf.SkStorage, KeySize: 4, ValueSize: noteSize, Flags: noPrealloc | clone,
 			Key: &btf.Int{Name: "int", Size: 4, Encoding: btf.Signed}, Value: note},
+		{Name: mapSixes, Type: ebpf.Hash, KeySize: 16, ValueSize: 4, MaxEntries: maxSixes, Flags: noPrealloc},
 	}
 }
 

@@ -9,19 +9,23 @@ func recvmsg4(c Config) asm.Instructions {
 }
 
 func recvmsg6(c Config) asm.Instructions {
-	return join(begin6(c), peerWords(show6), pass())
+	return join(begin6(c), unlessPure("mapped"), senderSix(), jump("pass"), at("mapped", peerWords(show6)), pass())
 }
 
 // getpeername is the same question for connections.
 func getpeername4(c Config) asm.Instructions { return recvmsg4(c) }
-func getpeername6(c Config) asm.Instructions { return recvmsg6(c) }
+
+func getpeername6(c Config) asm.Instructions {
+	return join(begin6(c), unlessPure("mapped"), showPort(notePeerPort, "pass"), jump("pass"),
+		at("mapped", peerWords(show6)), pass())
+}
 
 func getsockname4(c Config) asm.Instructions {
 	return join(begin4(c), localWords(show4), pass())
 }
 
 func getsockname6(c Config) asm.Instructions {
-	return join(begin6(c), localWords(show6), pass())
+	return join(begin6(c), unlessPure("mapped"), localSix(), at("mapped", localWords(show6)), pass())
 }
 
 func begin4(c Config) asm.Instructions {
@@ -125,4 +129,18 @@ func localWords(to show) asm.Instructions {
 		at("loopback", to(theLoopback)),
 		at("peer", to(notePeer)),
 		at("local", to(noteLocal)))
+}
+
+// localSix: a connection is at ::1, a listener and an unconnected socket where bind was asked for.
+func localSix() asm.Instructions {
+	return join(
+		showPort(noteLocalPort, "pass"),
+		asm.Instructions{
+			asm.LoadMem(asm.R2, asm.R6, ctxSocket, asm.DWord),
+			asm.JEq.Imm(asm.R2, 0, "pass"),
+			asm.LoadMem(asm.R1, asm.R2, sockState, asm.Word),
+			asm.JEq.Imm(asm.R1, stateListen, "local"),
+			asm.JEq.Imm(asm.R1, stateClose, "local"),
+			asm.Ja.Label("pass"),
+		})
 }

@@ -49,6 +49,7 @@ type Program struct {
 	// Name is Role and six hex digits of the sum of the instructions: what the kernel shows for it.
 	Name         string
 	Place        Place
+	Type         ebpf.ProgramType
 	Attach       ebpf.AttachType
 	Instructions asm.Instructions
 }
@@ -64,6 +65,7 @@ func Programs(c Config) ([]Program, error) {
 		{Role: "minhost_B", Place: OnRoot, Attach: ebpf.AttachCGroupInet6Bind, Instructions: guard6(c)},
 		{Role: "minhost_C", Attach: ebpf.AttachCGroupInet4Bind, Instructions: bind4(c)},
 		{Role: "minhost_D", Attach: ebpf.AttachCGroupInet6Bind, Instructions: bind6(c)},
+		{Role: "minhost_O", Attach: ebpf.AttachCGroupInet6PostBind, Instructions: postBind6(c)},
 		{Role: "minhost_E", Attach: ebpf.AttachCgroupInet4GetSockname, Instructions: getsockname4(c)},
 		{Role: "minhost_F", Attach: ebpf.AttachCgroupInet6GetSockname, Instructions: getsockname6(c)},
 		{Role: "minhost_G", Attach: ebpf.AttachCgroupInet4GetPeername, Instructions: getpeername4(c)},
@@ -80,7 +82,7 @@ func Programs(c Config) ([]Program, error) {
 		if err != nil {
 			return nil, fmt.Errorf("localhost: assemble %s: %w", out[i].Role, err)
 		}
-		out[i].Name = name
+		out[i].Name, out[i].Type = name, kind(out[i].Attach)
 	}
 	return out, nil
 }

@@ -96,7 +96,7 @@ func load(p Program, m maps) (*ebpf.Program, error) {
 			}
 		}
 	}
-	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: p.Name, Type: ebpf.CGroupSockAddr, AttachType: p.Attach, Instructions: is, License: "GPL"})
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: p.Name, Type: p.Type, AttachType: p.Attach, Instructions: is, License: "GPL"})
 	if err != nil {
 		return nil, fmt.Errorf("localhost: load %s for %s: %w", p.Name, p.Attach, cause(err))
 	}
