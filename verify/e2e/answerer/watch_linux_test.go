@@ -29,8 +29,13 @@ func TestWatchLookups(t *testing.T) {
 	root := rig.Cmd{}.Start(t, "watch", "--dns")
 	// The box asks again and again: the watchers may come later.
 	box := rig.Cmd{UID: rig.User}.Start(t, "run", "--name", "web", "--egress", "deny", "--", "/usr/bin/env", "sh", "-c",
-		"while :; do dig +tries=1 +time=2 @192.0.2.1 example.com AAAA; dig +tcp +tries=1 +time=2 @192.0.2.1 example.net; sleep 0.2; done")
+		"while :; do dig +tries=1 +time=2 @127.0.0.1 example.com AAAA; dig +tcp +tries=1 +time=2 @127.0.0.1 example.net; sleep 0.2; done")
 	defer box.Signal(15)
+	defer func() {
+		if t.Failed() {
+			t.Logf("owner: %s%s\nroot: %s%s\nbox: %s%s", owner.Stdout(), owner.Stderr(), root.Stdout(), root.Stderr(), box.Stdout(), box.Stderr())
+		}
+	}()
 	host := func() {
 		if ask(t, "127.0.0.1:15353", "of-the-host").Rcode != dns.RcodeNameError {
 			t.Fatal("the zone is not served")
