@@ -90,6 +90,7 @@ func listenAnswerer(ctx context.Context, all []Listen, log *slog.Logger) (files 
 
 func listenPair(ctx context.Context, l Listen) ([]*os.File, error) {
 	var lc net.ListenConfig
+	lc.SetMultipathTCP(false) // Go's default; one host has one path to itself, and below such a socket is a second one
 	// Named families, or Go would take udp6 for both and ask for more than the host has.
 	family := map[bool]string{true: "4", false: "6"}[l.Addr.Addr().Is4()]
 	pc, err := lc.ListenPacket(ctx, "udp"+family, l.Addr.String())
