@@ -81,7 +81,7 @@ func (c groundChecker) marks(ctx context.Context) api.Check {
 		check.State, check.Detail = api.CheckStateUnknown, api.Text(err.Error())
 		return check
 	}
-	check.Detail = fmt.Sprintf("no nftables rule, iptables-nft's too, and no policy routing rule has the bits %#x", bits)
+	check.Detail = fmt.Sprintf("no rule of nftables or iptables, the older one too, and no policy routing rule has the bits %#x", bits)
 	if len(clashes) > 0 {
 		check.State, check.Detail = api.CheckStateWarning, api.Text(strings.Join(clashes, "; "))
 		check.Loses, check.Next = "packets of boxes may be refused or take another route", "move the other rule's mark"

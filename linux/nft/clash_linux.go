@@ -5,14 +5,14 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/google/nftables/expr"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 )
 
-// MarkClashes says, one line each, which rules of other tables set bits of marks that are ours, those of
-// iptables-nft too. Nothing breaks open by them: the table writes its bits last, and a packet of the
-// host that has them by chance loses them over loopback. A box may be refused. It only reads.
+// MarkClashes says, one line each, which rules of others set bits of marks that are ours, or copy them between
+// packets and connections: in nftables, those of iptables-nft too, and in the older iptables of both families.
+// Nothing breaks open by them: the table writes its bits last, and a packet of the host that has them by
+// chance loses them over loopback. A box may be refused. It only reads.
 func (t *Table) MarkClashes(ctx context.Context) ([]string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -28,27 +28,20 @@ func (t *Table) MarkClashes(ctx context.Context) ([]string, error) {
 		if len(a.Data) < 4 {
 			continue
 		}
-		var table, chain string
-		var bits uint32
-		err := attributes(a.Data[4:], func(t uint16, v []byte) (err error) {
-			switch t {
-			case attrTable:
-				table = cstring(v)
-			case unix.NFTA_RULE_CHAIN:
-				chain = cstring(v)
-			case unix.NFTA_RULE_EXPRESSIONS:
-				bits, err = marksSet(v)
-			}
-			return err
-		})
+		r, err := readMarks(a.Data[4:])
 		if err != nil {
 			return nil, fmt.Errorf("read a rule: %w", err)
 		}
-		if ours := bits & t.config.Marks.Bits(); ours != 0 && (table != tableName || a.Data[0] != inetFamily) {
-			out = append(out, fmt.Sprintf("table %s %s, chain %s sets the mark bits %#x", familyName(a.Data[0]), table, chain, ours))
+		if r.table == tableName && a.Data[0] == inetFamily {
+			continue
+		}
+		family := familyName(a.Data[0])
+		for _, text := range r.effect.clashes(t.config.Marks.Bits()) {
+			out = append(out, fmt.Sprintf("table %s %s, chain %s %s (nft -a list chain %s %s %s: handle %d)", family, r.table, r.chain, text, family, r.table, r.chain, r.handle))
 		}
 	}
-	return out, nil
+	older, err := legacyClashes(t.config.Marks.Bits())
+	return append(out, older...), err
 }
 
 func familyName(f byte) string {
@@ -59,69 +52,42 @@ func familyName(f byte) string {
 	return fmt.Sprintf("family %d", f)
 }
 
-// marksSet returns the bits that a rule sets in the packet's mark or in that of its connection.
-func marksSet(list []byte) (bits uint32, err error) {
-	known := map[uint32]uint32{} // what a register is known to have set
-	err = attributes(list, func(_ uint16, v []byte) error {
-		var name string
-		var data []byte
-		err := attributes(v, func(t uint16, v []byte) error {
-			switch t {
-			case unix.NFTA_EXPR_NAME:
-				name = cstring(v)
-			case unix.NFTA_EXPR_DATA:
-				data = v
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		switch e := decode(name, data).(type) {
-		case *expr.Immediate:
-			if len(e.Data) == 4 {
-				known[e.Register] = binary.NativeEndian.Uint32(e.Data)
-			}
-		case *expr.Bitwise:
-			if len(e.Xor) == 4 {
-				known[e.DestRegister] = known[e.SourceRegister]&binary.NativeEndian.Uint32(e.Mask) ^ binary.NativeEndian.Uint32(e.Xor)
-			}
-		case *expr.Meta:
-			if e.SourceRegister && e.Key == expr.MetaKeyMARK {
-				bits |= known[e.Register]
-			}
-			if !e.SourceRegister {
-				delete(known, e.Register)
-			}
-		case *expr.Ct:
-			if e.SourceRegister && e.Key == expr.CtKeyMARK {
-				bits |= known[e.Register]
-			}
-		}
-		if name == "target" {
-			bits |= targetMark(data)
-		}
-		return nil
-	})
-	return bits, err
+// effect is what a rule does to marks, as the bits that it may touch.
+type effect struct {
+	set  uint32 // it writes ones there, in a packet's mark or in a connection's
+	copy uint32 // it copies there from a packet to its connection, or back
 }
 
-// targetMark reads MARK and CONNMARK of iptables-nft: both begin with the value (linux/netfilter/xt_mark.h,
-// xt_connmark.h).
-func targetMark(data []byte) (bits uint32) {
-	var name string
-	var info []byte
-	_ = attributes(data, func(t uint16, v []byte) error {
-		switch t {
-		case unix.NFTA_TARGET_NAME:
-			name = cstring(v)
-		case unix.NFTA_TARGET_INFO:
-			info = v
-		}
-		return nil
-	})
-	if (name == "MARK" || name == "CONNMARK") && len(info) >= 4 {
-		return binary.NativeEndian.Uint32(info)
+func (e effect) clashes(ours uint32) (out []string) {
+	if bits := e.set & ours; bits != 0 {
+		out = append(out, fmt.Sprintf("sets the mark bits %#x", bits))
 	}
-	return 0
+	if bits := e.copy & ours; bits != 0 {
+		out = append(out, fmt.Sprintf("copies the mark bits %#x between packets and connections", bits))
+	}
+	return out
+}
+
+// markingRule is a rule of somebody.
+type markingRule struct {
+	table, chain string
+	handle       uint64
+	effect       effect
+}
+
+func readMarks(data []byte) (r markingRule, err error) {
+	err = attributes(data, func(t uint16, v []byte) (err error) {
+		switch t {
+		case attrTable:
+			r.table = cstring(v)
+		case unix.NFTA_RULE_CHAIN:
+			r.chain = cstring(v)
+		case unix.NFTA_RULE_HANDLE:
+			r.handle = binary.BigEndian.Uint64(v)
+		case unix.NFTA_RULE_EXPRESSIONS:
+			r.effect, err = effectOf(v)
+		}
+		return err
+	})
+	return r, err
 }

@@ -35,7 +35,7 @@ func TestVerifyKnowsTheKernel(t *testing.T) {
 	h.run("ip", "rule", "add", "fwmark", "0x40000000", "lookup", "main", "priority", "77")
 	c := check("nobody else uses the marks")
 	h.run("ip", "rule", "del", "priority", "77")
-	if c.State != api.CheckStateWarning || !strings.Contains(c.Detail, "policy routing rule 77 matches the mark 0x40000000") {
+	if c.State != api.CheckStateWarning || !strings.Contains(c.Detail, "policy routing rule 77 looks at the mark 0x40000000/0xffffffff for table 254 (ip rule)") {
 		t.Errorf("%+v", c)
 	}
 	if c := check("refusals are told"); c.State != api.CheckStateOK {
