@@ -116,19 +116,24 @@ func Listen(cfg Config) (*Server, error) {
 // The error is that of a socket that stopped working; the service manager starts us again.
 func (s *Server) Serve(parent context.Context) error {
 	defer s.sockets.close()
+	loops, err := s.openUDP()
+	if err != nil {
+		return fmt.Errorf("resolverd: %w", err)
+	}
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	watch := s.source.start()
 	defer watch.close()
 
 	var wg sync.WaitGroup
-	for _, u := range s.sockets.udp {
-		wg.Go(func() { cancelOn(cancel, s.serveUDP(ctx, u)) })
+	for _, l := range loops {
+		wg.Go(func() { cancelOn(cancel, s.serveUDP(ctx, l)) })
 	}
 	for _, l := range s.sockets.tcp {
 		wg.Go(func() { cancelOn(cancel, s.serveTCP(ctx, l)) })
 	}
 	wg.Go(func() { s.tellCounters(ctx, countersEvery) })
+	wg.Go(func() { s.keepWatchdog(ctx, loops) })
 	s.log.Info("answering", "zone", Origin, "sockets", s.sockets.names())
 	// Tells systemd that lookups work. Elsewhere NOTIFY_SOCKET is not set and nothing happens.
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {

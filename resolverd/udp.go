@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/gominimal/minhost/resolverd/datagram"
@@ -16,13 +18,33 @@ const (
 	retryMax = time.Second
 )
 
-// serveUDP answers one socket, batch by batch: the queries of a batch see one zone.
-func (s *Server) serveUDP(ctx context.Context, socket udpSocket) error {
-	name, failed := socket.LocalAddr().String(), 0
-	batch, err := s.batch(socket.UDPConn, socket.view == BoxView)
-	if err != nil {
-		return fmt.Errorf("read from udp %s: %w", name, err)
+// udpLoop is one socket that is read and answered.
+type udpLoop struct {
+	datagram.Batch
+	view  View
+	self  netip.AddrPort
+	beats atomic.Uint64 // batches that were answered
+}
+
+// openUDP takes over the sockets. After an error nothing is left open.
+func (s *Server) openUDP() (loops []*udpLoop, err error) {
+	for _, u := range s.sockets.udp {
+		self := localAddr(u.LocalAddr())
+		batch, err := s.batch(u.UDPConn, u.view == BoxView)
+		if err != nil {
+			for _, l := range loops {
+				l.Close()
+			}
+			return nil, fmt.Errorf("read from udp %s: %w", self, err)
+		}
+		loops = append(loops, &udpLoop{Batch: batch, view: u.view, self: self})
 	}
+	return loops, nil
+}
+
+// serveUDP answers one socket, batch by batch: the queries of a batch see one zone.
+func (s *Server) serveUDP(ctx context.Context, batch *udpLoop) error {
+	name, failed := batch.self.String(), 0
 	defer batch.Close()
 	stop := context.AfterFunc(ctx, batch.Stop)
 	defer stop()
@@ -46,10 +68,13 @@ func (s *Server) serveUDP(ctx context.Context, socket udpSocket) error {
 		zone, heard := s.zone.Load(), s.audience.listens()
 		for i := range messages {
 			m := &messages[i]
-			kind := s.answerUDP(m, zone, socket.view)
+			kind := s.answerUDP(m, zone, batch.view)
+			if kind == report.Silent && m.From == batch.self {
+				continue // the watchdog's
+			}
 			counted[kind]++
 			if heard {
-				s.tellLookup(kind, socket.view, m.Data, m.Mark, "udp", m.From)
+				s.tellLookup(kind, batch.view, m.Data, m.Mark, "udp", m.From)
 			}
 		}
 		if err := batch.Write(); err != nil {
@@ -57,6 +82,7 @@ func (s *Server) serveUDP(ctx context.Context, socket udpSocket) error {
 			s.log.Debug("cannot send a reply", "socket", name, "err", err)
 		}
 		s.counts.add(&counted)
+		batch.beats.Add(1)
 	}
 }
 

@@ -92,6 +92,7 @@ func TestUnitsPromises(t *testing.T) {
 		{HelperSocket, "ListenStream", "/run/minhost/helper.sock"},
 		{HelperSocket, "SocketMode", "0666"},
 		{AnswererService, "DynamicUser", "yes"},
+		{AnswererService, "WatchdogSec", "30s"},
 		{AnswererService, "CapabilityBoundingSet", ""},
 		{AnswererService, "NoNewPrivileges", "yes"},
 		{AnswererService, "RestrictAddressFamilies", "AF_UNIX AF_NETLINK"},

@@ -59,6 +59,9 @@ type Batch interface {
 	Write() error
 	// Stop ends the Read that waits and all that follow. Any goroutine may call it, also after Close.
 	Stop()
+	// Poke sends an empty message from the socket to itself, so that a Read that waits returns. Any
+	// goroutine may call it; after Close it does nothing.
+	Poke() error
 	// Close closes the socket and frees what the batch holds, after the last Read and Write.
 	Close()
 }
@@ -95,5 +98,13 @@ func (p *plain) Write() error {
 }
 
 func (p *plain) Stop() { p.conn.SetReadDeadline(time.Unix(1, 0)) }
+
+func (p *plain) Poke() error {
+	_, err := p.conn.WriteTo(nil, p.conn.LocalAddr())
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
 
 func (p *plain) Close() { p.conn.Close() }

@@ -96,6 +96,19 @@ func (b *mmsg) Stop() {
 	}
 }
 
+func (b *mmsg) Poke() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stopped < 0 {
+		return nil
+	}
+	self, err := unix.Getsockname(b.fd)
+	if err != nil {
+		return os.NewSyscallError("getsockname", err)
+	}
+	return os.NewSyscallError("sendto", unix.Sendto(b.fd, nil, unix.MSG_DONTWAIT, self))
+}
+
 func (b *mmsg) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

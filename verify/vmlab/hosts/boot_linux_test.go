@@ -55,23 +55,30 @@ func earlyBox(h *host) string {
 		vmlab.Program(vmlab.Probe) + " shut=tcp:" + h.shut.Addr() + "\n"
 }
 
-// TestWatchdog: a helper that hangs is started again, one that works is not; boxes stay.
+// TestWatchdog: a helper or answerer that hangs is started again, one that works is not; boxes stay.
 func TestWatchdog(t *testing.T) {
 	h := newHost(t, "bookworm")
-	h.Write("/etc/systemd/system/minhost-helper.service.d/lab.conf", "[Service]\nWatchdogSec=2s\n", 0o644)
+	units := []string{"minhost-helper.service", "minhost-resolverd.service"}
+	for _, unit := range units {
+		h.Write("/etc/systemd/system/"+unit+".d/lab.conf", "[Service]\nWatchdogSec=2s\n", 0o644)
+	}
 	h.boot()
 	h.install()
 	box := h.Start(vmlab.Runner, installed, "run", "--name", "live", "--egress", "deny", "--", "/bin/sh", "-c", "echo up; exec sleep 60")
 	box.Await("up")
-	restarts := func() string {
-		return strings.TrimSpace(h.Must("systemctl", "show", "--value", "-p", "NRestarts", "minhost-helper.service").Stdout)
+	restarts := func(unit string) string {
+		return strings.TrimSpace(h.Must("systemctl", "show", "--value", "-p", "NRestarts", unit).Stdout)
 	}
 	time.Sleep(4 * time.Second)
-	if n := restarts(); n != "0" {
-		t.Fatalf("a helper that works was started again %s times", n)
+	for _, unit := range units {
+		if n := restarts(unit); n != "0" {
+			t.Fatalf("%s works and was started again %s times", unit, n)
+		}
 	}
-	h.Sh("kill -STOP $(systemctl show --value -p MainPID minhost-helper.service)")
-	h.eventually(15*time.Second, "a hanging helper is started again", func() bool { return restarts() == "1" })
+	for _, unit := range units {
+		h.Sh("kill -STOP $(systemctl show --value -p MainPID " + unit + ")")
+		h.eventually(15*time.Second, unit+" hangs and is started again", func() bool { return restarts(unit) == "1" })
+	}
 	h.eventually(10*time.Second, "verify", func() bool { return h.Try(installed, "verify").Status == 0 })
 	if box.Ended() || !strings.Contains(h.Try(installed, "ls").Stdout, "live") {
 		t.Errorf("the box is gone: %s", box.Stderr())
