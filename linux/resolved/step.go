@@ -16,8 +16,9 @@ import (
 // NamesID is the id of NamesStep.
 const NamesID installer.ID = "names"
 
-// settleWait bounds how long resolved may take to hear of a new link and to open its scope.
-const settleWait = 3 * time.Second
+// settleWait bounds how long resolved may take to hear of a new link and to open its scope: some 0.1 s, and
+// more than 3 s on an emulated processor that others use too.
+const settleWait = 10 * time.Second
 
 // NamesStep has the link, configured and working. Optional: without it every name still resolves
 // for whoever asks the answerer.
