@@ -94,7 +94,7 @@ func (h *Helper) bring(ctx context.Context, c request, b *box, pid int) (err err
 			h.goBack(b, done)
 		}
 	}()
-	if isolated(b.Lease) {
+	if isolated(b.Mode) {
 		if err := h.isolate(b, p); err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func (h *Helper) bring(ctx context.Context, c request, b *box, pid int) (err err
 			return internal("publish name", err)
 		}
 	}
-	if isolated(b.Lease) {
+	if isolated(b.Mode) {
 		if err := h.prepare(ctx, c, b, p); err != nil {
 			return err
 		}

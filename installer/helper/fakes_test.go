@@ -30,6 +30,9 @@ type world struct {
 	rest      map[netip.Addr]time.Time
 	cuts      []lease.Verdict
 	changed   chan struct{}
+	nets      int        // namespaces that are held
+	taps      []*os.File // the other ends of taps that were made
+	removed   int        // how often taps were removed
 }
 
 type fakeProc struct {
@@ -118,9 +121,17 @@ func (w *world) LeafOf(pid int) (string, error) {
 	return p.group, nil
 }
 
-func (w *world) GroupOf(pid int) (string, error) { return w.LeafOf(pid) }
+func (w *world) GroupOf(pid int) (string, error) {
+	if err := w.pass("group"); err != nil {
+		return "", err
+	}
+	return w.LeafOf(pid)
+}
 
 func (w *world) Restore(pid int, group string) error {
+	if err := w.pass("restore"); err != nil {
+		return err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.procs[pid].group = group
@@ -148,7 +159,10 @@ func (l *fakeLeaf) Move(pid int) error {
 		return errors.New("moved before its verdict was live")
 	}
 	p.group = l.id
-	return nil
+	l.w.mu.Unlock()
+	err := l.w.pass("moved")
+	l.w.mu.Lock()
+	return err
 }
 
 func (l *fakeLeaf) Pids() ([]int, error) {
@@ -353,6 +367,9 @@ func (s fakeStore) Rested() (map[netip.Addr]time.Time, error) {
 type fakeProcs struct{ w *world }
 
 func (f fakeProcs) Open(pid int) (Process, error) {
+	if err := f.w.pass("open"); err != nil {
+		return nil, err
+	}
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
 	if f.w.procs[pid] == nil {

@@ -156,6 +156,9 @@ func (h *Helper) Close() {
 		if b.leaf != nil {
 			b.leaf.Close()
 		}
+		if b.netns != nil {
+			b.netns.Close()
+		}
 	}
 }
 

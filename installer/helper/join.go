@@ -37,7 +37,7 @@ func (h *Helper) join(ctx context.Context, c request, in api.JoinIn) (api.JoinOu
 	h.mu.Lock()
 	netns := b.netns
 	h.mu.Unlock()
-	if isolated(b.Lease) && netns == nil {
+	if isolated(b.Mode) && netns == nil {
 		return api.JoinOut{}, &api.WrongState{Lease: b.ID, State: string(b.State),
 			Message: fmt.Sprintf("the network namespace of lease %s is gone: no process of the box is in it", b.ID), Next: "end that lease, and plan again"}
 	}
@@ -61,12 +61,13 @@ func (h *Helper) join(ctx context.Context, c request, in api.JoinIn) (api.JoinOu
 		b.leaf.Kill()
 		return api.JoinOut{}, &api.NoSuchLease{Lease: b.ID, Message: fmt.Sprintf("lease %s ended while process %d joined it", b.ID, p.PID()), Next: nextLs}
 	}
-	if err := h.giveNet(c, b); err != nil {
+	net, err := h.giveNet(c, b)
+	if err != nil {
 		return api.JoinOut{}, err
 	}
 	h.log.Info("joined", "box", b.Name, "kind", in.Kind, "name", api.Text(in.Name), "leaf", b.leaf.Path(), "pid", p.PID())
 	h.tell(b, api.EventKindJoined, fmt.Sprintf("%s %s joined", in.Kind, api.Text(in.Name)))
-	return api.JoinOut{Net: netPlanOf(b.Lease)}, nil
+	return api.JoinOut{Net: net}, nil
 }
 
 // adopt makes this connection the owner.

@@ -128,5 +128,5 @@ func tapTo(t lease.Tap) *api.Tap {
 	return &api.Tap{Address: t.Address.String(), Gateway: t.Gateway.String(), MTU: t.MTU, Name: t.Name}
 }
 
-// isolated says whether the processes of a box have a network namespace of their own.
-func isolated(l lease.Lease) bool { return l.Mode == lease.ModeNone || l.Mode == lease.ModeOwnIP }
+// isolated says whether the processes of a box of a mode have a network namespace of their own.
+func isolated(m lease.Mode) bool { return m == lease.ModeNone || m == lease.ModeOwnIP }

@@ -50,7 +50,7 @@ func (h *Helper) arrived(b *box, p Process, attaching bool) error {
 	in, err := h.cfg.Tree.LeafOf(pid)
 	childless, cerr := p.Childless()
 	var nerr error
-	if attaching && isolated(b.Lease) { // one that joins enters the namespace later
+	if attaching && isolated(b.Mode) { // one that joins enters the namespace later
 		nerr = h.stays(b, p)
 	}
 	switch {

@@ -7,7 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/gominimal/minhost/installer/api"
 	"github.com/gominimal/minhost/installer/lease"
@@ -121,21 +122,19 @@ func (h *Helper) stays(b *box, p Process) error {
 	return nil
 }
 
-// giveNet puts the namespace of a box into the reply: a descriptor of its own, since the box may end before
-// the reply is written.
-func (h *Helper) giveNet(c request, b *box) error {
+// giveNet puts the namespace of a box into the reply, and returns its net plan. The descriptor is one of its
+// own, since the box may end before the reply is written.
+func (h *Helper) giveNet(c request, b *box) (api.NetPlan, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if b.netns == nil {
-		return nil
+	if b.netns != nil {
+		fd, err := unix.FcntlInt(b.netns.File().Fd(), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return api.NetPlan{}, internal("duplicate descriptor", err)
+		}
+		c.send(os.NewFile(uintptr(fd), "netns"))
 	}
-	fd, err := syscall.Dup(int(b.netns.File().Fd()))
-	if err != nil {
-		return internal("duplicate descriptor", err)
-	}
-	syscall.CloseOnExec(fd)
-	c.send(os.NewFile(uintptr(fd), "netns"))
-	return nil
+	return netPlanOf(b.Lease), nil
 }
 
 // leaveNet lets go of the namespace of a box that did not come to be, or has ended.

@@ -32,6 +32,7 @@ func (h *Helper) plan(ctx context.Context, c request, in api.PlanIn) (api.PlanOu
 	}
 	h.mu.Lock()
 	b.leaf = leaf
+	l := b.Lease // another connection may change it from here on
 	h.counts.plans++
 	lost := ctx.Err() != nil
 	if lost {
@@ -49,12 +50,12 @@ func (h *Helper) plan(ctx context.Context, c request, in api.PlanIn) (api.PlanOu
 		h.drop(b)
 		return api.PlanOut{}, internal("own localhost", err)
 	}
-	h.log.Info("planned", "lease", b.ID, "box", b.Name, "address", text(b.Address), "uid", b.UID, "mode", b.Mode, "egress", b.Policy.Egress)
+	h.log.Info("planned", "lease", l.ID, "box", l.Name, "address", text(l.Address), "uid", l.UID, "mode", l.Mode, "egress", l.Policy.Egress)
 	out := api.PlanOut{
-		Lease: b.ID, Secret: secret, Name: b.Name, Address: text(b.Address),
-		HostAddress: lease.HostAddress().String(), Leaf: leaf.Path(), Net: netPlanOf(b.Lease),
+		Lease: l.ID, Secret: secret, Name: l.Name, Address: text(l.Address),
+		HostAddress: lease.HostAddress().String(), Leaf: leaf.Path(), Net: netPlanOf(l),
 		Enforcement: h.enforcement(), EnforcementCause: h.cfg.Unenforceable, Boundary: api.BoundaryCooperative,
-		Localhost: localhostTo(b.Lease), LocalhostCause: h.localhostCause(in, b.Lease),
+		Localhost: localhostTo(l), LocalhostCause: h.localhostCause(in, l),
 	}
 	return out, nil
 }
@@ -71,7 +72,7 @@ func (h *Helper) wanted(c request, in api.PlanIn) (lease.Lease, error) {
 	if err := checkAttempt(in.Attempt); err != nil {
 		return lease.Lease{}, err
 	}
-	if isolated(l) && h.cfg.Isolation == nil {
+	if isolated(l.Mode) && h.cfg.Isolation == nil {
 		return lease.Lease{}, &api.NotSupported{Message: fmt.Sprintf("mode %s: this helper cannot tell network namespaces apart", in.Mode), Next: "use mode host"}
 	}
 	var err error

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -52,7 +53,7 @@ func (r *rig) start(change ...func(*Config)) {
 	r.t.Helper()
 	cfg := Config{
 		Version: "test", BootID: "boot", ServiceManager: "test", Tree: r.w, Table: fakeTable{r.w}, Flows: fakeFlows{r.w}, Names: r.w, Range: r.w,
-		Processes: fakeProcs{r.w}, Peers: r, Checker: noChecks{}, Store: fakeStore{r.w},
+		Processes: fakeProcs{r.w}, Isolation: fakeIsolation{r.w}, Sockets: fakeSockets{r.w}, Peers: r, Checker: noChecks{}, Store: fakeStore{r.w},
 		Operators: func(p Peer) (bool, error) { return p.UID == operatorUID || p.UID == otherUID, nil },
 		Grace:     time.Millisecond, RetryAfter: time.Millisecond, AdoptWithin: 50 * time.Millisecond, Now: r.clock, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
@@ -110,6 +111,20 @@ type wire struct {
 	t  *testing.T
 	c  *net.UnixConn
 	in *bufio.Reader
+	// fds are the descriptors that came until now; who looks closes them.
+	fds []*os.File
+}
+
+// Read is for in: it keeps descriptors.
+func (w *wire) Read(b []byte) (int, error) {
+	oob := make([]byte, 64)
+	n, oobn, _, _, err := w.c.ReadMsgUnix(b, oob)
+	got, ferr := files(oob[:oobn])
+	w.fds = append(w.fds, got...)
+	if n == 0 && err == nil {
+		err = io.EOF
+	}
+	return n, errors.Join(err, ferr)
 }
 
 // dial connects as a process of uid; the process is made when it is not there.
@@ -144,7 +159,9 @@ func (r *rig) connect() *wire {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { c.Close() })
-	return &wire{r.t, c, bufio.NewReader(c)}
+	w := &wire{t: r.t, c: c}
+	w.in = bufio.NewReader(w)
+	return w
 }
 
 type answerOf struct {
