@@ -15,7 +15,10 @@ const cutTime = 5 * time.Second
 // nothing that ends can begin again. Afterwards the verdict is an ordinary one. It is not stopped by the
 // end of the caller's connection. b.changing is held.
 func (h *Helper) cut(b *box) (int, error) {
-	if h.cfg.Table == nil {
+	h.mu.Lock()
+	due := b.Cutting
+	h.mu.Unlock()
+	if !due || h.cfg.Table == nil {
 		return 0, nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.life), cutTime)
@@ -48,11 +51,14 @@ func (h *Helper) endFlows(ctx context.Context, b *box) (int, error) {
 }
 
 // farewell ends all flows of a box that ends, while the table still lets their ends be told. A failure
-// costs the peers that: the box reaches nothing either way. Most boxes that end have no flow left, which
-// one question tells; listing the host's sockets takes ten times as long.
+// costs the peers that: the box reaches nothing either way. Most boxes that end have no connected socket
+// left, which is found out in a tenth of the time that a listing of connection tracking takes.
 func (h *Helper) farewell(ctx context.Context, b *box) {
-	if some, err := h.cfg.Flows.Tracked(ctx, b.Number); err == nil && !some {
-		return
+	groups, err := b.leaf.IDs()
+	if err == nil {
+		if some, err := h.cfg.Flows.Connected(ctx, groups); err == nil && !some {
+			return
+		}
 	}
 	h.mu.Lock()
 	live := b.enforced
@@ -62,7 +68,7 @@ func (h *Helper) farewell(ctx context.Context, b *box) {
 	if !live {
 		return
 	}
-	err := h.enforce(ctx, b)
+	err = h.enforce(ctx, b)
 	if err == nil {
 		_, err = h.endFlows(ctx, b)
 	}

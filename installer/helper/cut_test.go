@@ -30,6 +30,42 @@ func TestUpdateCuts(t *testing.T) {
 	}
 }
 
+// TestWiderUpdateCutsNothing: a policy that admits all that the one before did leaves live flows alone, and as
+// judged as they are; the next one that does not ends them.
+func TestWiderUpdateCutsNothing(t *testing.T) {
+	r := newRig(t)
+	w := r.dial(operatorUID, 10)
+	rule := func(to string) api.Rule { return api.Rule{To: to, Ports: "443", Protocol: api.ProtocolTCP} }
+	list := func(to ...string) api.Policy {
+		p := api.Policy{Egress: api.EgressRules}
+		for _, a := range to {
+			p.Rules = append(p.Rules, rule(a))
+		}
+		return p
+	}
+	out := r.box(w, api.PlanIn{Name: "web", Policy: list("192.0.2.1")}, 20)
+	for _, c := range []struct {
+		to   []string
+		cuts int
+	}{{[]string{"192.0.2.1", "192.0.2.2"}, 0}, {[]string{"192.0.2.0/24"}, 0}, {[]string{"192.0.2.1", "192.0.2.2"}, 1}} {
+		if err := w.call("Update", api.UpdateIn{Lease: out.Lease, Secret: out.Secret, Policy: list(c.to...)}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if cuts := r.cuts(); len(cuts) != c.cuts {
+			t.Errorf("%v: %d cuts, want %d", c.to, len(cuts), c.cuts)
+		}
+		if n := r.rules(out.Lease); n != len(c.to) {
+			t.Errorf("%v: the table has %d rules", c.to, n)
+		}
+		r.w.mu.Lock()
+		if g := r.w.store[out.Lease].Generation; int(g) != c.cuts {
+			t.Errorf("%v: generation %d, want %d", c.to, g, c.cuts)
+		}
+		r.w.mu.Unlock()
+		r.cutting(out.Lease, false)
+	}
+}
+
 // TestCutFails: the new policy stays when older flows cannot be ended, the caller is told, and the next
 // helper ends them.
 func TestCutFails(t *testing.T) {

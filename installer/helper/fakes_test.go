@@ -238,7 +238,7 @@ func (t fakeTable) Put(_ context.Context, v lease.Verdict) error {
 // fakeFlows notes what was cut.
 type fakeFlows struct{ w *world }
 
-func (f fakeFlows) Tracked(context.Context, uint16) (bool, error) { return true, nil }
+func (f fakeFlows) Connected(context.Context, []uint64) (bool, error) { return true, nil }
 
 func (f fakeFlows) Cut(_ context.Context, v lease.Verdict, groups []uint64, _ lease.Place, _ func(uint64) uint16) (int, error) {
 	if err := f.w.pass("cut"); err != nil {

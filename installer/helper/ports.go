@@ -69,9 +69,8 @@ type Table interface {
 
 // Flows ends live flows (linux/cut).
 type Flows interface {
-	// Tracked tells whether connection tracking has a flow of the lease: one that it began, or one that
-	// it was admitted to.
-	Tracked(ctx context.Context, number uint16) (bool, error)
+	// Connected tells whether a connected socket lives that was made in one of these cgroups.
+	Connected(ctx context.Context, groups []uint64) (bool, error)
 	// Cut ends every flow of a box that its verdict does not admit, so that both ends are told, and says
 	// how many. groups are the ids of the leaf and below it; owner tells the lease number of the box
 	// that a cgroup is in, 0 for none.

@@ -49,12 +49,17 @@ func (h *Helper) update(ctx context.Context, c request, in api.UpdateIn) (api.Up
 	return api.UpdateOut{}, nil
 }
 
-// change records a policy and makes it live. The record goes first: a helper that dies in between
+// change records a policy and makes it live; unless it admits all that the one before did, flows are to be
+// cut then. The record goes first: a helper that dies in between
 // must not come back with the policy that was to be tightened.
 func (h *Helper) change(ctx context.Context, b *box, p lease.Policy) error {
 	h.mu.Lock()
-	b.renew(p)
-	b.Cutting = h.cfg.Table != nil // a repair that runs now refills with it
+	if !b.Cutting && p.Covers(b.Policy) {
+		b.Policy = p // what lives, lives on, and is not judged anew either
+	} else {
+		b.renew(p)
+		b.Cutting = h.cfg.Table != nil // a repair that runs now refills with it
+	}
 	h.mu.Unlock()
 	if err := h.record(b); err != nil {
 		return fmt.Errorf("record lease: %w", err)

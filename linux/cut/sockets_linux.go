@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -59,6 +60,14 @@ func (c *Cutter) sockets(ctx context.Context) ([]Socket, error) {
 		}
 	}
 	return out, nil
+}
+
+// Connected tells whether a connected socket lives that was made in one of these cgroups.
+func (c *Cutter) Connected(ctx context.Context, groups []uint64) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all, err := c.sockets(ctx)
+	return slices.ContainsFunc(all, func(s Socket) bool { return s.Remote.IsValid() && slices.Contains(groups, s.Cgroup) }), err
 }
 
 func parseSocket(b []byte, protocol uint8) (Socket, bool) {

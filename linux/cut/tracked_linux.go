@@ -9,8 +9,6 @@ import (
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
-
-	"github.com/gominimal/minhost/installer/lease"
 )
 
 // Messages and attributes of conntrack (linux/netfilter/nfnetlink_conntrack.h).
@@ -115,14 +113,6 @@ func tupleOf(s Socket) (tuple []byte, family uint8, err error) {
 func (c *Cutter) of(t Tracked, number uint16) bool {
 	mark, mask := c.marks.Either(number)
 	return t.Mark&mask == mark
-}
-
-// Tracked tells whether connection tracking has a flow of the lease.
-func (c *Cutter) Tracked(ctx context.Context, number uint16) (bool, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all, err := c.tracked(ctx, Box{Verdict: lease.Verdict{Number: number}}, nil)
-	return len(all) > 0, err
 }
 
 // tracked lists the entries that carry the mark of a lease. The kernel filters.
