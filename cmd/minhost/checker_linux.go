@@ -42,7 +42,7 @@ type groundChecker struct {
 
 // Checks implements helper.Checker.
 func (c groundChecker) Checks(ctx context.Context) []api.Check {
-	return []api.Check{c.step(ctx, linux.TreeStep{Ground: c.ground}), c.step(ctx, linux.BeltStep{Ground: c.ground}), c.step(ctx, linux.LocalhostStep{Ground: c.ground}), c.effect(ctx), c.layers(), c.kernel(ctx), c.tracking(), c.marks(ctx)}
+	return []api.Check{c.step(ctx, linux.TreeStep{Ground: c.ground}), c.step(ctx, linux.BeltStep{Ground: c.ground}), c.step(ctx, linux.LocalhostStep{Ground: c.ground}), c.effect(ctx), c.layers(), c.kernel(ctx), c.tracking(), c.marks(ctx), c.neighbours(ctx)}
 }
 
 // step is the probe of a step, made by root.
