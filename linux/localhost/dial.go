@@ -8,14 +8,17 @@ func connect4(c Config) asm.Instructions { return dial4(c, true) }
 func sendmsg4(c Config) asm.Instructions { return dial4(c, false) }
 
 func dial4(c Config, connect bool) asm.Instructions {
+	known := asm.Instructions{asm.Ja.Label("remember")}
 	source := asm.Instructions{
 		// An unconnected socket sends from its wildcard: from the own address then.
-		asm.LoadMem(asm.R1, asm.R6, ctxSrcIP4, asm.Word).WithSymbol("source"),
+		asm.LoadMem(asm.R1, asm.R6, ctxSrcIP4, asm.Word),
 		asm.JNE.Imm(asm.R1, 0, "pass"),
 		asm.StoreMem(asm.R6, ctxSrcIP4, asm.R7, asm.Word),
 	}
 	if connect {
 		source = bindSource(familyIP4)
+	} else {
+		known = connected()
 	}
 	return join(
 		asm.Instructions{
@@ -31,7 +34,8 @@ func dial4(c Config, connect bool) asm.Instructions {
 			asm.JNE.Imm(asm.R9, 0, "note"),
 			asm.Mov.Imm32(asm.R9, loopback),
 		},
-		at("note", note(1, "write")),
+		at("note", known),
+		at("remember", note(1, "write")),
 		remember4(notePeerSet, notePeerPort, notePeer),
 		asm.Instructions{asm.StoreMem(asm.R6, ctxIP4, asm.R7, asm.Word).WithSymbol("write")},
 		source,
@@ -43,6 +47,18 @@ func dial4(c Config, connect bool) asm.Instructions {
 			asm.StoreMem(asm.R6, ctxIP4, asm.R1, asm.Word),
 		},
 		pass())
+}
+
+// connected jumps to pass for a socket that connect was asked about already: what an IPv6 socket sends on a
+// connection to a mapped address comes by here again.
+func connected() asm.Instructions {
+	return asm.Instructions{
+		asm.JNE.Reg32(asm.R9, asm.R7, "remember"),
+		asm.LoadMem(asm.R1, asm.R6, ctxSocket, asm.DWord),
+		asm.JEq.Imm(asm.R1, 0, "write"),
+		asm.LoadMem(asm.R1, asm.R1, sockState, asm.Word),
+		asm.JEq.Imm(asm.R1, stateEstablished, "pass"),
+	}
 }
 
 // sendmsg6: what is sent without a connection to a mapped address goes through sendmsg4, and ::1 cannot be
@@ -72,7 +88,7 @@ func connect6(c Config) asm.Instructions {
 		sixOnly("pass"),
 		asm.Instructions{asm.Mov.Imm(asm.R8, flagOwn)}, // it was looked at
 		at("judge", judgeDial()),
-		note(1, "write"),
+		at("note", note(1, "write")),
 		remember6(notePeerSet, notePeerPort, notePeer),
 		asm.Instructions{
 			// Dialling :: means ::1, and ::ffff:0.0.0.0 means 127.0.0.1.
@@ -95,13 +111,13 @@ func connect6(c Config) asm.Instructions {
 		pass())
 }
 
-// judgeDial goes on when the own listener is meant, to source when the own address was dialled, to host or
-// to pass.
+// judgeDial goes on when the own listener is meant, to note when the own address was dialled, to host or to
+// pass.
 func judgeDial() asm.Instructions {
 	return join(
 		asm.Instructions{asm.JEq.Imm32(asm.R9, hostWord, "host")},
 		unless(flagOwn, "pass"),
-		asm.Instructions{asm.JEq.Reg32(asm.R9, asm.R7, "source")},
+		asm.Instructions{asm.JEq.Reg32(asm.R9, asm.R7, "note")}, // so that it is shown again
 		ifLeased("pass"),
 		listener())
 }
@@ -166,7 +182,7 @@ func listener() asm.Instructions {
 // that is bound already stays as it is.
 func bindSource(family int64) asm.Instructions {
 	out := asm.Instructions{
-		asm.StoreImm(asm.RFP, atAddr, family, asm.Word).WithSymbol("source"),
+		asm.StoreImm(asm.RFP, atAddr, family, asm.Word),
 		asm.StoreImm(asm.RFP, atAddr+4, 0, asm.Word),
 		asm.StoreImm(asm.RFP, atAddr+8, 0, asm.Word),
 		asm.StoreImm(asm.RFP, atAddr+8+4, 0, asm.Word),

@@ -30,12 +30,13 @@ const (
 )
 
 const (
-	protocolTCP = 6
-	protocolUDP = 17
-	familyIP4   = 2
-	familyIP6   = 10
-	stateClose  = 7  // TCP_CLOSE: bound or new; also every UDP socket that is not connected
-	stateListen = 10 // TCP_LISTEN
+	protocolTCP      = 6
+	protocolUDP      = 17
+	familyIP4        = 2
+	familyIP6        = 10
+	stateEstablished = 1  // TCP_ESTABLISHED; UDP: connected
+	stateClose       = 7  // TCP_CLOSE: bound or new; also every UDP socket that is not connected
+	stateListen      = 10 // TCP_LISTEN
 )
 
 // Flags of a home, what the programs do for a box.
@@ -64,7 +65,8 @@ const (
 	notePeerSet   = 24
 	notePeerPort  = 28
 	notePeer      = 32
-	noteSize      = 48
+	noteLeaf      = 48 // of the box whose port of [::1] it is
+	noteSize      = 56
 )
 
 // maxBoxes is how many lease numbers there are; maxPorts bounds what ingress ports of all boxes may take.

@@ -76,6 +76,9 @@ func six(none string) asm.Instructions {
 		asm.Mov.Imm(asm.R4, 0),
 		asm.FnSkStorageGet.Call(),
 		asm.JEq.Imm(asm.R0, 0, "not six"),
+		asm.LoadMem(asm.R1, asm.R0, noteLeaf, asm.DWord), // by now the port may be another box's
+		asm.LoadMem(asm.R2, asm.RFP, atLeaf, asm.DWord),
+		asm.JNE.Reg(asm.R1, asm.R2, "not six"),
 		asm.LoadMem(asm.R1, asm.R0, noteLocalPort, asm.Word),
 		asm.LoadMem(asm.R2, asm.R6, ctxPort, asm.Word),
 		asm.JEq.Reg(asm.R1, asm.R2, "six alive"),
@@ -128,6 +131,8 @@ func bindSix() asm.Instructions {
 		asm.Instructions{
 			asm.LoadMem(asm.R1, asm.R6, ctxPort, asm.Word),
 			asm.StoreMem(asm.R8, noteLocalPort, asm.R1, asm.Word),
+			asm.LoadMem(asm.R1, asm.RFP, atLeaf, asm.DWord),
+			asm.StoreMem(asm.R8, noteLeaf, asm.R1, asm.DWord),
 			asm.LoadMem(asm.R1, asm.RFP, atReal, asm.Word).WithSymbol("write six"),
 			asm.StoreMem(asm.R6, ctxPort, asm.R1, asm.Word),
 			asm.Mov.Imm32(asm.R1, oneWord),
@@ -156,7 +161,7 @@ func dialSix(none string) asm.Instructions {
 		})
 }
 
-// onlyPure jumps when the call has a mapped address.
+// unlessPure jumps when the call has a mapped address.
 func unlessPure(label string) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMem(asm.R1, asm.RFP, atPure, asm.Word),
@@ -173,16 +178,14 @@ func showPort(port int16, label string) asm.Instructions {
 	}
 }
 
-// senderSix shows the port that the sender of a datagram from [::1] was bound with.
+// senderSix shows the port that the box's own sender of a datagram from [::1] was bound with.
 func senderSix() asm.Instructions {
 	return join(
-		at("six", asm.Instructions{
-			asm.LoadMem(asm.R1, asm.R8, notePeerPort, asm.Word),
-			asm.JEq.Imm(asm.R1, 0, "pass"), // it never sent to one
+		asm.Instructions{
 			asm.LoadMem(asm.R1, asm.R6, ctxPort, asm.Word),
 			asm.StoreMem(asm.RFP, atReal, asm.R1, asm.Word),
 			asm.Mov.Imm(asm.R8, protocolUDP),
-		}),
+		},
 		sixAt(),
 		asm.Instructions{
 			asm.JEq.Imm(asm.R0, 0, "pass"),
@@ -193,6 +196,9 @@ func senderSix() asm.Instructions {
 			asm.Mov.Imm(asm.R4, 0),
 			asm.FnSkStorageGet.Call(),
 			asm.JEq.Imm(asm.R0, 0, "release"),
+			asm.LoadMem(asm.R1, asm.R0, noteLeaf, asm.DWord),
+			asm.LoadMem(asm.R2, asm.RFP, atLeaf, asm.DWord),
+			asm.JNE.Reg(asm.R1, asm.R2, "release"),
 			asm.LoadMem(asm.R1, asm.R0, noteLocalPort, asm.Word),
 			asm.JEq.Imm(asm.R1, 0, "release"),
 			asm.StoreMem(asm.R6, ctxPort, asm.R1, asm.Word),
