@@ -72,6 +72,7 @@ func (b builder) boxOut() []Rule {
 func (b builder) boxKnown() []Rule {
 	return []Rule{
 		rule(b.tooMany(), goTo("refuse")),
+		rule(onLo(expr.MetaKeyOIF), b.kind(policyOpen), goTo("box_open")),
 		rule(b.kind(policyOpen), goTo("approve")),
 		rule(b.kind(policyListed), goTo("box_listed")),
 		// Denied by where it was sent and by where other tables' NAT sends it now.
@@ -79,9 +80,14 @@ func (b builder) boxKnown() []Rule {
 		rule(ipv6(), b.policy(), []expr.Any{daddr6(rPolicy + 1), lookup(setDeny6, rPolicy)}, goTo("refuse")),
 		rule(ctDirection(dirOriginal), b.policy(), []expr.Any{ct(unix.NFT_CT_DST_IP, rPolicy+1), lookup(setDeny4, rPolicy)}, goTo("refuse")),
 		rule(ctDirection(dirOriginal), b.policy(), []expr.Any{ct(unix.NFT_CT_DST_IP6, rPolicy+1), lookup(setDeny6, rPolicy)}, goTo("refuse")),
-		rule(b.kind(policyOpenDenies), goTo("approve")),
+		rule(b.kind(policyOpenDenies), goTo("box_open")),
 		rule(goTo("box_listed")),
 	}
+}
+
+// boxOpen is for what an open box sends to this host, and for an open one that is denied some subnets.
+func (b builder) boxOpen() []Rule {
+	return append(b.answerer(), rule(goTo("approve")))
 }
 
 // boxListed refuses what reaches everybody's sockets, and asks the list.
@@ -140,12 +146,10 @@ func (b builder) allow(to destination) []Rule {
 // is it known whose socket listens. Its flow is not tagged before it is admitted: were it not judged
 // (somebody emptied the input chain), its replies would be nobody's and refused.
 func (b builder) boxLocal() []Rule {
-	return []Rule{
-		rule(ipv4(), []expr.Any{daddr4(r0), loadProto(r0 + 1), dport(r0 + 2), lookup(setAnswerer4, r0)}, goTo("approve")),
-		rule(ipv6(), []expr.Any{daddr6(r0), loadProto(r0 + 4), dport(r0 + 5), lookup(setAnswerer6, r0)}, goTo("approve")),
+	return append(b.answerer(), []Rule{
 		rule(onLo(expr.MetaKeyOIF), daddrIs(addrLocal), b.setMark(setLease), accept()),
 		rule(goTo("refuse")),
-	}
+	}...)
 }
 
 // approve lets a packet go. To a local address it carries the lease and the bit that its rules admit
@@ -179,15 +183,13 @@ func (b builder) tag() []Rule {
 // without a word to the peer.
 func (b builder) refuse() []Rule {
 	cutting := []expr.Any{b.leaf(r0), lookup(setCutting, r0)}
-	return []Rule{
+	return append([]Rule{
 		rule(cutting, tcpFlags(tcpRST, tcpRST, true), ctState(expr.CtStateBitESTABLISHED), goTo("approve_reply")),
 		rule(cutting, notPureSYN(), verdict(expr.VerdictDrop, "")),
 		rule([]expr.Any{&expr.Immediate{Register: r0, Data: u32(0)}, writeMark(r0)}),
 		rule(b.setMark(setCtLease)),
 		b.log(prefixOut),
-		rule(proto(protoTCP), []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}}),
-		rule([]expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED}}),
-	}
+	}, answered()...)
 }
 
 // log tells a refusal to NFLOG, with a token bucket for each lease: one noisy box hides no other. What is

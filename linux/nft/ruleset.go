@@ -154,9 +154,10 @@ const (
 	setDNS6      = "dns6"
 	setAnswerer4 = "answerer4" // address . protocol . port of the answerer and its box view
 	setAnswerer6 = "answerer6"
-	setShared    = "shared" // kinds of addresses that reach everybody's sockets
-	setFlows     = "flows"  // conntrack entries of each leaf, filled by packets
-	setNoise     = "noise"  // refusals of each lease lately, filled by packets
+	setShared    = "shared"  // kinds of addresses that reach everybody's sockets
+	setFlows     = "flows"   // conntrack entries of each leaf, filled by packets
+	setNoise     = "noise"   // refusals of each lease lately, filled by packets
+	setLookups   = "lookups" // lookups of each leaf lately, filled by packets
 )
 
 // emptySets describes every set without elements.
@@ -190,5 +191,6 @@ func emptySets() []Set {
 		{Name: setShared, Key: []kind{kAddrType}},
 		{Name: setFlows, Key: []kind{kCgroup}, Dynamic: true},
 		{Name: setNoise, Key: []kind{kMark}, Dynamic: true, Timeout: 60},
+		{Name: setLookups, Key: []kind{kCgroup}, Dynamic: true, Timeout: 60},
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/gominimal/minhost/verify/netlab"
 )
 
-var children = netlab.Children{"lookup": lookupChild}
+var children = netlab.Children{"lookup": lookupChild, "flood": floodChild}
 
 // lookupChild asks for the A of a name: network, server, name. It prints the code.
 func lookupChild(args []string) int {
@@ -35,8 +35,8 @@ func lookupChild(args []string) int {
 	return 0
 }
 
-// confined makes a leaf with a verdict of deny in the real table, under the real belt.
-func confined(t *testing.T, number uint16) (leaf int) {
+// confined makes leaves with a verdict of deny in the real table, under the real belt.
+func confined(t *testing.T, numbers ...uint16) (leaves []int) {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -60,11 +60,15 @@ func confined(t *testing.T, number uint16) (leaf int) {
 	b, err := belt.New(fd, belt.Fit(belt.Default(cookie)), nil)
 	must(err)
 	must(b.Apply())
-	box := netlab.Leaf(t, "asker")
 	policy, err := lease.Policy{Egress: lease.Deny}.Canonical()
 	must(err)
-	must(table.Put(ctx, lease.Verdict{Leaf: box.ID(), Number: number, Address: netip.MustParseAddr("127.0.64.7"), Policy: policy}))
-	return box.FD()
+	for i, number := range numbers {
+		box := netlab.Leaf(t, fmt.Sprintf("asker%d", i))
+		address := netip.AddrFrom4([4]byte{127, 0, 64, byte(7 + i)})
+		must(table.Put(ctx, lease.Verdict{Leaf: box.ID(), Number: number, Address: address, Policy: policy}))
+		leaves = append(leaves, box.FD())
+	}
+	return leaves
 }
 
 // TestRefusedNamesCarryTheLease: whatever server a confined box asks, its lookup ends at the box
@@ -79,7 +83,7 @@ func TestRefusedNamesCarryTheLease(t *testing.T) {
 	run(t, "ip", "route", "add", "default", "dev", "up0")
 	heard := listen(t)
 	serveWith(t, func(c *resolverd.Config) { c.Report = heard.path })
-	leaf := confined(t, number)
+	leaf := confined(t, number)[0]
 	for i, c := range []struct {
 		network, server, code string
 		leaf                  int

@@ -35,7 +35,7 @@ const (
 // serve runs an answerer on sockets of its own until the test ends.
 func serve(t *testing.T) { serveWith(t, func(*resolverd.Config) {}) }
 
-func serveWith(t *testing.T, change func(*resolverd.Config)) {
+func serveWith(t *testing.T, change func(*resolverd.Config)) *resolverd.Server {
 	t.Helper()
 	c := resolverd.Config{
 		Port: resolverd.DefaultPort, BoxPort: resolverd.DefaultBoxPort,
@@ -55,6 +55,7 @@ func serveWith(t *testing.T, change func(*resolverd.Config)) {
 			t.Error(err)
 		}
 	})
+	return s
 }
 
 func run(t *testing.T, argv ...string) {
