@@ -8,14 +8,14 @@ package main
 import (
 	"context"
 	"os"
-
-	"github.com/gominimal/minhost/installer/client/hold"
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == hold.Command {
-		// The child that run holds: nothing else of this program may run in it.
-		os.Exit(hold.Main(os.Args[2:], nil))
+	if len(os.Args) > 1 {
+		// The processes between run and its program: nothing else of this program may run in them.
+		if status, served := childRole(os.Args[1], os.Args[2:]); served {
+			os.Exit(status)
+		}
 	}
 	os.Exit(run(context.Background(), production(), os.Args[1:]))
 }

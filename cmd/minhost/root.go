@@ -41,6 +41,7 @@ func newRootCommand(env *environment) *cobra.Command {
 		newOpenCommand(env),
 		newOperatorCommand(env),
 		newRunCommand(env),
+		newStopCommand(env),
 		newStatusCommand(env),
 		newVerifyCommand(env),
 		newVersionCommand(env),

@@ -4,8 +4,12 @@ package main
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gominimal/minhost/installer/api"
 )
 
 // Exit statuses of run, beside the program's own and 128+n for a signal: as env(1) and
@@ -18,6 +22,7 @@ const (
 
 func newRunCommand(env *environment) *cobra.Command {
 	var f runFlags
+	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "run [flags] [--] PROGRAM [ARGUMENT...]",
 		Short: "Run a program in a box of its own",
@@ -35,7 +40,7 @@ func newRunCommand(env *environment) *cobra.Command {
 			return runUsage(cmd, cobra.MinimumNArgs(1)(cmd, args))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			plan, err := f.plan(cmd.Flags().Changed("egress"))
+			plan, w, err := parseRun(cmd.Flags(), &f, &o)
 			if err != nil {
 				return runUsage(cmd, err)
 			}
@@ -43,14 +48,33 @@ func newRunCommand(env *environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return exitOf(newSession(env, path, args).run(cmd.Context(), plan))
+			return exitOf(newSession(env, path, args, w).run(cmd.Context(), plan))
 		},
 	}
 	// What follows the program is the program's.
 	cmd.Flags().SetInterspersed(false)
 	cmd.SetFlagErrorFunc(runUsage)
 	f.register(cmd.Flags())
+	o.register(cmd.Flags())
 	return cmd
+}
+
+// parseRun turns the flags into the call of Plan and into how the program is run.
+func parseRun(flags *pflag.FlagSet, f *runFlags, o *runOptions) (plan api.PlanIn, w way, err error) {
+	if plan, err = f.plan(flags.Changed("egress")); err != nil {
+		return plan, w, err
+	}
+	if plan.Mode, err = parseMode(o.mode); err != nil {
+		return plan, w, fmt.Errorf("--mode %w", err)
+	}
+	if plan.Mode == api.ModeNone {
+		if err := emptyNetwork(&plan, flags, o); err != nil {
+			return plan, w, err
+		}
+	}
+	plan.EndWithConnection = !o.detach
+	w, err = o.way(flags, plan.Policy.Egress != api.EgressOpen || len(plan.Policy.DenySubnets) > 0)
+	return plan, w, err
 }
 
 // runUsage is usageError with run's own status: 2 could be the program's.

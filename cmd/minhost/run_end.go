@@ -63,9 +63,17 @@ func (s *session) end(ctx context.Context) {
 		s.child.Kill()
 		defer s.child.Close()
 	}
+	for _, f := range s.given {
+		f.Close()
+	}
 	if s.client == nil {
 		return
 	}
+	if s.way.join != "" { // the box is another's, who ends it
+		s.client.Close()
+		return
+	}
+	defer s.note.forget()
 	// A call that was cancelled has closed the connection, and with it the lease is gone.
 	defer func() { s.client.Close() }()
 	switch {

@@ -62,6 +62,10 @@ func (s *session) follow(ctx context.Context) (status int, err error) {
 				s.stopped(change.StopSignal())
 			}
 		case <-lost:
+			if s.way.join != "" { // who made the box keeps it
+				lost = nil
+				continue
+			}
 			lost = nil
 			go func() { kept <- s.adopt(ctx) }()
 		case err := <-kept:
@@ -72,7 +76,7 @@ func (s *session) follow(ctx context.Context) (status int, err error) {
 			}
 			lost = s.client.Lost()
 		case <-s.child.Done():
-			if lost == nil { // adopt is under way, and owns s.client until then
+			if lost == nil && s.way.join == "" { // adopt is under way, and owns s.client until then
 				<-kept
 			}
 			return s.ended()
@@ -99,6 +103,9 @@ func (s *session) ended() (int, error) {
 func (s *session) forward(sig syscall.Signal) {
 	switch sig {
 	case syscall.SIGPIPE:
+	case syscall.SIGWINCH:
+		s.screen.resize()
+		_ = s.child.Signal(sig)
 	case syscall.SIGCONT, syscall.SIGTSTP:
 		_ = s.child.SignalGroup(sig)
 	default:
@@ -115,15 +122,20 @@ func (s *session) forward(sig syscall.Signal) {
 // one), unlike SIGSTOP, and the Go runtime has no hand in it, unlike in SIGTSTP, whose default
 // Reset does not bring back (go 1.26, sigdisable).
 func (s *session) stopped(by syscall.Signal) {
-	wants := by == syscall.SIGTTIN || by == syscall.SIGTTOU
+	wants := s.screen == nil && (by == syscall.SIGTTIN || by == syscall.SIGTTOU)
 	if wants && s.term.Give(s.child) {
 		_ = s.child.SignalGroup(syscall.SIGCONT)
 		return
 	}
 	s.term.Take(s.child)
+	s.screen.leave()
 	_ = syscall.Kill(0, syscall.SIGTTIN)
 	s.awaitContinue()
-	s.term.Give(s.child)
+	s.screen.enter()
+	s.screen.resize()
+	if s.screen == nil && s.way.strict == strictNever {
+		s.term.Give(s.child)
+	}
 	_ = s.child.SignalGroup(syscall.SIGCONT)
 }
 

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -31,37 +30,48 @@ type session struct {
 	env  *environment
 	path string
 	args []string
+	way  way
 
 	signals *signalSource
 	term    *hold.Terminal
+	screen  *screen
 
 	client   *client.Client
-	plan     api.PlanOut
+	plan     api.PlanOut // of a box that was joined: what is known of it
 	planned  bool
 	child    *hold.Child
 	attached bool
 	alone    bool // no helper can be found any more
+	detached bool // the box is nobody's now
+	given    []*os.File
+	note     *note // what other calls of run and stop need to know, in a file
 }
 
-func newSession(env *environment, path string, args []string) *session {
-	return &session{env: env, path: path, args: args}
+func newSession(env *environment, path string, args []string, w way) *session {
+	return &session{env: env, path: path, args: args, way: w}
 }
 
 // run plans, starts, follows and ends one box; status is the program's.
 func (s *session) run(ctx context.Context, in api.PlanIn) (status int, err error) {
 	s.signals = newSignalSource()
 	defer s.signals.stop()
-	s.term = hold.OpenTerminal()
-	defer s.term.Close()
+	if !s.way.detach {
+		s.term = hold.OpenTerminal()
+		defer s.term.Close()
+	}
 
 	pending, err := s.prepare(ctx, in)
+	if err == nil && s.way.detach {
+		return statusOK, s.leave(ctx, pending)
+	}
 	if err == nil {
 		for _, sig := range pending {
 			s.forward(sig)
 		}
 		status, err = s.follow(ctx)
 	}
-	inFront := s.term.Take(s.child)
+	inFront := s.screen.finish()
+	inFront = s.term.Take(s.child) || inFront
 	s.end(ctx)
 	if inFront && s.child.Status().Signaled() && s.child.Status().Signal() == syscall.SIGINT {
 		s.interrupt()
@@ -105,6 +115,9 @@ func (s *session) start(ctx context.Context, in api.PlanIn) (err error) {
 	}); err != nil {
 		return err
 	}
+	if s.way.join != "" {
+		return s.enter(ctx)
+	}
 	if s.plan, err = bounded(ctx, planTime, func(ctx context.Context) (api.PlanOut, error) {
 		return s.client.Plan(ctx, in)
 	}); err != nil {
@@ -114,22 +127,55 @@ func (s *session) start(ctx context.Context, in api.PlanIn) (err error) {
 	if err := s.checkPlan(in); err != nil {
 		return err
 	}
-	if s.child, err = hold.Start(ctx, hold.Options{
-		Stdin: fileOf(s.env.Stdin), Stdout: fileOf(s.env.Stdout), Stderr: fileOf(s.env.Stderr),
-	}); err != nil {
+	if err := s.hold(ctx, hold.Options{Network: s.plan.Net.Isolate}); err != nil {
 		return err
 	}
 	if err := s.attach(ctx); err != nil {
 		return err
 	}
-	s.term.Give(s.child)
+	if err := s.remember(in); err != nil {
+		return err
+	}
+	return s.letGo(ctx)
+}
+
+// hold starts the child with its standard files.
+func (s *session) hold(ctx context.Context, o hold.Options) (err error) {
+	in, out, errOut := fileOf(s.env.Stdin), fileOf(s.env.Stdout), fileOf(s.env.Stderr)
+	switch {
+	case s.way.detach:
+		log, err := openLog(s.env, s.plan)
+		if err != nil {
+			return err
+		}
+		defer log.Close()
+		in, out, errOut, o.Session = nil, log, log, true
+	case s.way.strict != strictNever || s.way.terminal != nil:
+		if s.screen, err = openScreen(s.way.terminal, in, out); err != nil {
+			return fmt.Errorf("run: a terminal of its own: %w", err)
+		}
+		in, out, errOut = s.screen.instead(in), s.screen.instead(out), s.screen.instead(errOut)
+	}
+	o.Stdin, o.Stdout, o.Stderr = in, out, errOut
+	s.child, err = hold.Start(ctx, o)
+	return err
+}
+
+// letGo is the last step: sockets, terminal, program.
+func (s *session) letGo(ctx context.Context) error {
+	if err := s.listen(ctx); err != nil {
+		return err
+	}
+	if s.screen == nil && s.way.strict == strictNever && !s.way.detach {
+		s.term.Give(s.child)
+	}
 	return s.release(ctx)
 }
 
 // checkPlan refuses what this runner cannot set up, and says what the host cannot do.
 func (s *session) checkPlan(in api.PlanIn) error {
-	if s.plan.Net.Isolate {
-		return hinted{fmt.Errorf("run: the helper wants a network namespace for %s, which run does not make", s.box()), "minhost status"}
+	if s.plan.Net.Isolate && in.Mode == api.ModeHost {
+		return hinted{fmt.Errorf("run: the helper wants a network namespace for %s, which has mode host", s.box()), "minhost status"}
 	}
 	confined := in.Policy.Egress != api.EgressOpen || len(in.Policy.DenySubnets) > 0
 	if confined && s.plan.Enforcement != api.EnforcementPerBox {
@@ -147,24 +193,6 @@ func (s *session) attach(ctx context.Context) error {
 		return struct{}{}, s.client.Attach(ctx, in, s.child.Pidfd())
 	})
 	s.attached = err == nil
-	return err
-}
-
-func (s *session) release(ctx context.Context) error {
-	_, err := bounded(ctx, releaseTime, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.child.Release(ctx, hold.Target{
-			Path: s.path, Args: s.args, Env: childEnvironment(os.Environ(), s.plan),
-		})
-	})
-	var refused *hold.ExecError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &refused) && refused.Err == syscall.ENOENT:
-		return exitError{statusNotFound, fmt.Errorf("run %s: %w", api.Text(s.args[0]), refused.Err)}
-	case errors.As(err, &refused):
-		return exitError{statusNotExecutable, fmt.Errorf("run %s: %w", api.Text(s.args[0]), refused.Err)}
-	}
 	return err
 }
 

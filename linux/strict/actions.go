@@ -2,6 +2,7 @@ package strict
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -64,7 +65,7 @@ func (s Spec) Actions(h Host) []Action {
 	}
 	for _, p := range s.Hide {
 		switch {
-		case p == run || below(p, run):
+		case p == run || below(p, run) || s.hidesAbove(p, h):
 		case h.Kinds[p] == 'd':
 			all = append(all, empty(p))
 		case h.Kinds[p] == 'f':
@@ -72,6 +73,11 @@ func (s Spec) Actions(h Host) []Action {
 		}
 	}
 	return append(append(all, devices(s, h)...), kernel(h)...)
+}
+
+// hidesAbove tells whether a folder above p is hidden.
+func (s Spec) hidesAbove(p string, h Host) bool {
+	return slices.ContainsFunc(s.Hide, func(dir string) bool { return h.Kinds[dir] == 'd' && below(p, dir) })
 }
 
 func empty(p string) Action {
@@ -127,7 +133,8 @@ func devices(s Spec, h Host) []Action {
 func kernel(h Host) []Action {
 	var all []Action
 	for _, p := range h.Cgroups {
-		all = append(all, Action{Do: doMount, Path: p, Type: "cgroup2", Flags: "nosuid,nodev,noexec"})
+		// The kernel mounts no file system right upon itself (EBUSY), even with another root.
+		all = append(all, empty(p), Action{Do: doMount, Path: p, Type: "cgroup2", Flags: "nosuid,nodev,noexec"})
 	}
 	return append(all, Action{Do: doMount, Path: "/proc", Type: "proc", Flags: "nosuid,nodev,noexec"})
 }

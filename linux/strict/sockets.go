@@ -11,16 +11,12 @@ import (
 func Sockets(table string) []string {
 	found := map[string]bool{}
 	for line := range strings.Lines(table) {
-		// Num RefCount Protocol Flags Type St Inode Path; a path may have blanks.
-		fields := strings.SplitN(strings.TrimSpace(line), " ", 8)
-		if len(fields) < 7 {
+		// Num RefCount Protocol Flags Type St Inode Path: numbers up to the path, or the @ of an abstract one.
+		i := strings.IndexAny(line, "/@")
+		if i < 0 || line[i] == '@' {
 			continue
 		}
-		_, p, ok := strings.Cut(line, "/")
-		if !ok || strings.Contains(line[:len(line)-len(p)-1], "@") {
-			continue
-		}
-		p = "/" + strings.TrimSuffix(p, "\n")
+		p := strings.TrimSuffix(line[i:], "\n")
 		if !below(p, run) && !below(p, "/var/run") {
 			found[p] = true
 		}

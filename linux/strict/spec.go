@@ -17,6 +17,8 @@ type Spec struct {
 	// Terminal says that descriptor 0 is the target's own terminal: it controls the target, and is
 	// /dev/console, where ttyname(3) finds it.
 	Terminal bool
+	// Bare makes no namespaces and hides nothing: only the session of a terminal is made.
+	Bare bool
 }
 
 // Program is what is started.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -27,6 +28,20 @@ func attributes(o Options, pidfd *int) (*syscall.SysProcAttr, error) {
 		a.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN} // for loopback: execution takes all others
 	}
 	return a, nil
+}
+
+// entering is the command that enters the network namespace of a process and goes on as args.
+func entering(pid int, args []string) (path string, command []string) {
+	const nsenter = "/usr/bin/nsenter"
+	program, err := os.Executable() // /proc/self/exe is nsenter by then
+	if err != nil {
+		program = args[0]
+	}
+	command = []string{nsenter, "--target", strconv.Itoa(pid), "--net"}
+	if os.Geteuid() != 0 {
+		command = append(command, "--user", "--preserve-credentials")
+	}
+	return nsenter, append(append(command, "--", program), args[1:]...)
 }
 
 // network brings up loopback in the network namespace that was made for this child, and gives the

@@ -23,6 +23,10 @@ type Options struct {
 	// Network gives it a network namespace of its own, whose loopback is up. Linux only; a caller
 	// that is not root gets a user namespace around it, in which it is nobody else.
 	Network bool
+	// NetworkOf is a process whose network namespace, and the user namespace around it, the child
+	// enters; 0 for none. Linux only, and by nsenter(1): a program of many threads can enter no user
+	// namespace. Whether it was the right one has to be checked.
+	NetworkOf int
 }
 
 // Start starts a child in a process group of its own and returns when it is held. The context
@@ -59,9 +63,12 @@ func begin(o Options) (*Child, error) {
 	defer closeAll([]*os.File{controlChild, reportChild})
 
 	pidfd := -1
-	args := []string{os.Args[0], Command}
+	path, args := self(), []string{os.Args[0], Command}
 	if o.Network {
 		args = append(args, networkWord)
+	}
+	if o.NetworkOf != 0 {
+		path, args = entering(o.NetworkOf, args)
 	}
 	attributes, err := attributes(o, &pidfd)
 	if err != nil {
@@ -69,7 +76,7 @@ func begin(o Options) (*Child, error) {
 		report.Close()
 		return nil, err
 	}
-	process, err := os.StartProcess(self(), args, &os.ProcAttr{
+	process, err := os.StartProcess(path, args, &os.ProcAttr{
 		Dir:   o.Dir,
 		Env:   []string{}, // the target's comes with Release; GODEBUG and the like must not count here
 		Files: append(files, controlChild, reportChild),
