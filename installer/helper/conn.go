@@ -16,10 +16,9 @@ import (
 
 // Bounds of one connection. They hold before anything of a message is decoded.
 const (
-	maxMessage  = 64 << 10
-	maxFDs      = 4
-	maxWaiting  = 8                // calls that wait while one runs
-	messageTime = 10 * time.Second // from the first octet of a message to its last; and a write
+	maxMessage = 64 << 10
+	maxFDs     = 4
+	maxWaiting = 8 // calls that wait while one runs
 )
 
 var (
@@ -44,18 +43,24 @@ func (m message) close() {
 type conn struct {
 	uc      *net.UnixConn
 	peer    Peer
+	account account
 	ctx     context.Context
 	cancel  context.CancelFunc
 	writing sync.Mutex
+	// message bounds a message from its first octet to its last, and the write of a reply.
+	message time.Duration
+	// idle is how long the peer may be silent while busy says no.
+	idle time.Duration
+	busy func() bool
 }
 
 func (c *conn) Write(_ context.Context, b []byte) (int, error) { return c.WriteWithFDs(c.ctx, b, nil) }
 
-// WriteWithFDs writes one reply. A reader that does not read for messageTime loses the connection.
+// WriteWithFDs writes one reply. A reader that does not read in time loses the connection.
 func (c *conn) WriteWithFDs(_ context.Context, b []byte, fds []*os.File) (int, error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	c.uc.SetWriteDeadline(time.Now().Add(messageTime))
+	c.uc.SetWriteDeadline(time.Now().Add(c.message))
 	var rights []byte
 	if len(fds) > 0 {
 		var list []int
@@ -88,23 +93,28 @@ func (c *conn) read(deliver func(message) error) error {
 	var buf []byte
 	var fds []*os.File
 	defer func() { message{fds: fds}.close() }()
+	var deadline time.Time
 	chunk, oob := make([]byte, 8<<10), make([]byte, unix.CmsgSpace(4*maxFDs))
 	for {
-		var deadline time.Time
-		if len(buf) > 0 {
-			deadline = time.Now().Add(messageTime)
+		if len(buf) == 0 {
+			deadline = time.Now().Add(c.idle)
 		}
 		c.uc.SetReadDeadline(deadline)
 		n, oobn, flags, _, err := c.uc.ReadMsgUnix(chunk, oob)
 		got, ferr := files(oob[:oobn])
 		fds = append(fds, got...)
 		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded) && len(buf) == 0 && c.busy():
+			continue
 		case err != nil:
 			return err
 		case n == 0:
 			return io.EOF
 		case ferr != nil || flags&unix.MSG_CTRUNC != 0 || len(fds) > maxFDs:
 			return errTooMany
+		}
+		if len(buf) == 0 { // of a message, not of an octet: one that trickles is as slow
+			deadline = time.Now().Add(c.message)
 		}
 		buf = append(buf, chunk[:n]...)
 		for {
@@ -126,6 +136,7 @@ func (c *conn) read(deliver func(message) error) error {
 				m.close()
 				return err
 			}
+			deadline = time.Now().Add(c.message) // what is left began with this read
 		}
 	}
 }

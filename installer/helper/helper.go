@@ -1,6 +1,7 @@
 package helper
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -14,7 +15,6 @@ import (
 
 // Limits of DESIGN.md section 8.
 const (
-	maxConnections = 32    // of one uid
 	maxAddresses   = 128   // of one uid
 	maxLeaves      = 4096  // of one uid
 	maxElements    = 5000  // of one uid
@@ -22,7 +22,7 @@ const (
 	rememberGone   = 60 * time.Second
 )
 
-// Config is all that a Helper needs. Every field must be set, but for Table, Flows and Refusals on a
+// Config is all that a Helper needs. Every field must be set that does not say what its zero is, but for Table, Flows and Refusals on a
 // host that can't enforce (then Unenforceable says why).
 type Config struct {
 	Version         string
@@ -62,8 +62,13 @@ type Config struct {
 	LookupsFor time.Duration
 	// RetryAfter is the pause before what failed on the way out is tried again.
 	RetryAfter time.Duration
-	Now        func() time.Time
-	Log        *slog.Logger
+	// MessageTime is how long a message may take from its first octet to its last, and a peer to take a reply;
+	// 0 is 10 s.
+	MessageTime time.Duration
+	// IdleAfter is how long a connection may be silent that owns no lease and waits for no answer; 0 is 10 min.
+	IdleAfter time.Duration
+	Now       func() time.Time
+	Log       *slog.Logger
 }
 
 // Helper keeps the leases. Make it with New, then Replay, then Serve.
@@ -72,6 +77,8 @@ type Helper struct {
 	log     *slog.Logger
 	started time.Time
 	events  hub
+	// accounts has a lock of its own, taken before mu.
+	accounts *accounts
 	// publishing keeps zones in the order of the leases they were made from.
 	publishing sync.Mutex
 	// repairing keeps one comparison of the table at a time.
@@ -137,9 +144,10 @@ type ended struct {
 
 // New returns a helper without leases.
 func New(cfg Config) *Helper {
+	cfg.MessageTime, cfg.IdleAfter = cmp.Or(cfg.MessageTime, 10*time.Second), cmp.Or(cfg.IdleAfter, 10*time.Minute)
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Helper{
-		cfg: cfg, log: cfg.Log, started: cfg.Now(), life: ctx, stop: cancel, expiry: newExpiry(),
+		cfg: cfg, log: cfg.Log, started: cfg.Now(), life: ctx, stop: cancel, accounts: newAccounts(), expiry: newExpiry(),
 		boxes: map[string]*box{}, names: map[string]*box{}, numbers: map[uint16]*box{},
 		released: map[netip.Addr]time.Time{}, gone: map[string]ended{},
 	}

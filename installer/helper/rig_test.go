@@ -55,7 +55,7 @@ func (r *rig) start(change ...func(*Config)) {
 		Version: "test", BootID: "boot", ServiceManager: "test", Tree: r.w, Table: fakeTable{r.w}, Flows: fakeFlows{r.w}, Names: r.w, Range: r.w,
 		Processes: fakeProcs{r.w}, Isolation: fakeIsolation{r.w}, Sockets: fakeSockets{r.w}, Peers: r, Checker: noChecks{}, Store: fakeStore{r.w},
 		Operators: func(p Peer) (bool, error) { return p.UID == operatorUID || p.UID == otherUID, nil },
-		Grace:     time.Millisecond, RetryAfter: time.Millisecond, AdoptWithin: 50 * time.Millisecond, Now: r.clock, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Grace:     time.Millisecond, RetryAfter: time.Millisecond, IdleAfter: time.Hour, MessageTime: 10 * time.Second, AdoptWithin: 50 * time.Millisecond, Now: r.clock, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	for _, f := range change {
 		f(&cfg)
@@ -124,7 +124,7 @@ func (w *wire) Read(b []byte) (int, error) {
 	if n == 0 && err == nil {
 		err = io.EOF
 	}
-	return n, errors.Join(err, ferr)
+	return max(n, 0), errors.Join(err, ferr)
 }
 
 // dial connects as a process of uid; the process is made when it is not there.

@@ -6,19 +6,23 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
 
 	"github.com/gominimal/minhost/installer/api"
 	"github.com/varlink/go/varlink"
 )
 
-// server is the accepting half: limits per uid before a byte is read, one reader and one worker
+// acceptAgain is the pause behind an accept that failed for want of descriptors or memory.
+const acceptAgain = 50 * time.Millisecond
+
+// server is the accepting half: limits per account before a byte is read, one reader and one worker
 // a connection.
 type server struct {
-	h       *Helper
-	service *varlink.Service
-
-	mu    sync.Mutex
-	perID map[uint32]int
+	h        *Helper
+	service  *varlink.Service
+	accounts *accounts
 }
 
 // Serve answers on a listener until the context ends, then closes every connection and waits
@@ -31,7 +35,7 @@ func (h *Helper) Serve(ctx context.Context, l *net.UnixListener) error {
 	if err := service.RegisterInterface(&dispatcher{h}); err != nil {
 		return fmt.Errorf("varlink: %w", err)
 	}
-	s := &server{h: h, service: service, perID: map[uint32]int{}}
+	s := &server{h: h, service: service, accounts: h.accounts}
 	ctx, cancel := context.WithCancel(ctx)
 	var calls sync.WaitGroup
 	defer calls.Wait()
@@ -44,7 +48,15 @@ func (h *Helper) Serve(ctx context.Context, l *net.UnixListener) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			return fmt.Errorf("accept: %w", err)
+			if !scarce(err) {
+				return fmt.Errorf("accept: %w", err)
+			}
+			h.log.Error("accept", "cause", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(acceptAgain):
+			}
+			continue
 		}
 		calls.Add(1)
 		go func() {
@@ -62,31 +74,49 @@ func (s *server) serve(ctx context.Context, uc *net.UnixConn) {
 		return
 	}
 	defer peer.release()
-	c := &conn{uc: uc, peer: peer}
+	c := &conn{uc: uc, peer: peer, account: s.h.accountOf(peer), message: s.h.cfg.MessageTime, idle: s.h.cfg.IdleAfter}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	defer c.cancel()
-	if !s.enter(peer.UID) {
-		s.fail(c, &api.TooManyConnections{Limit: maxConnections,
-			Message: fmt.Sprintf("uid %d has %d connections already", peer.UID, maxConnections), Next: "close some"})
+	if limit := s.accounts.enter(c, s.h.holding); limit > 0 {
+		// Without waiting for the peer: who is refused must cost less than who is not.
+		s.send(c, &api.TooManyConnections{Limit: limit, Message: fmt.Sprintf("uid %d has %d connections already", peer.UID, limit), Next: "close some"})
 		return
 	}
-	defer s.leave(peer.UID)
+	defer s.accounts.leave(c)
 	s.loop(ctx, c)
+}
+
+// scarce says that an accept failed for something that may be had again.
+func scarce(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)
+}
+
+// accountOf says with whom a connection is counted. In doubt it is a box.
+func (h *Helper) accountOf(p Peer) account {
+	leaf, err := h.leafOf(p)
+	if err != nil {
+		leaf = unknownLeafName
+	}
+	return account{p.UID, leaf}
 }
 
 // loop reads until the end and works the calls one after the other, as varlink wants.
 func (s *server) loop(ctx context.Context, c *conn) {
 	waiting := make(chan message, maxWaiting)
 	worked := make(chan struct{})
+	var unanswered atomic.Int32
+	c.busy = func() bool { return unanswered.Load() > 0 || s.h.owns(c) }
 	go func() {
 		defer close(worked)
 		for m := range waiting {
 			s.work(c, m)
+			unanswered.Add(-1)
 		}
 	}()
 	closer := context.AfterFunc(c.ctx, func() { c.uc.CloseRead() })
 	defer closer()
 	err := c.read(func(m message) error {
+		unanswered.Add(1)
 		select {
 		case waiting <- m:
 			return nil
@@ -111,7 +141,7 @@ func (s *server) loop(ctx context.Context, c *conn) {
 
 // work handles one message. A connection whose context has ended gets no new call done.
 func (s *server) work(c *conn, m message) {
-	if c.ctx.Err() != nil {
+	if c.ctx.Err() != nil || s.accounts.pace(c.ctx, c.account) != nil {
 		m.close()
 		return
 	}
@@ -141,23 +171,5 @@ func (s *server) send(c *conn, e api.Error) {
 	call := varlink.Call{Conn: c}
 	if err := sendError(c.ctx, &call, e); err != nil {
 		s.h.log.Debug("reply failed", "uid", c.peer.UID, "cause", err)
-	}
-}
-
-func (s *server) enter(uid uint32) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.perID[uid] >= maxConnections {
-		return false
-	}
-	s.perID[uid]++
-	return true
-}
-
-func (s *server) leave(uid uint32) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.perID[uid]--; s.perID[uid] == 0 {
-		delete(s.perID, uid)
 	}
 }
