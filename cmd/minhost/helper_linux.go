@@ -95,13 +95,13 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 	if err := store.Prepare(); err != nil {
 		return fmt.Errorf("helper: %w", err)
 	}
-	cfg := helper.Config{
+	cfg := helperTimes(helper.Config{
 		Version: programVersion(), BootID: boot, ServiceManager: string(manager.Kind),
 		Tree: treePort{tree}, Names: &zonePort{fs: disk, path: l.Zone, boot: boot}, Range: rangePort{},
 		Processes: processPort{}, Isolation: isolationPort{}, Sockets: socketsPort{}, Peers: helper.KernelPeers{}, Checker: groundChecker{ground, l.Program}, Store: store,
 		Operators: operatorCheck(disk, l.Operators), Local: linux.Local,
-		Grace: 500 * time.Millisecond, AdoptWithin: 10 * time.Second, RetryAfter: time.Second, LookupsFor: time.Minute, LookAfter: 500 * time.Millisecond, Now: time.Now, Log: log,
-	}
+		Log: log,
+	})
 	if homes := ownLocalhosts(&cfg, ground, tree, log); homes != nil {
 		defer homes.Close()
 	}

@@ -56,14 +56,13 @@ func macHelper(ctx context.Context, env *environment, l darwin.Layout) error {
 	}
 	system := resolverfile.System{Run: host.Exec{}}
 	names := &macNames{zone: zonePort{fs: files, path: l.Zone, boot: boot}, log: env.Log, hangup: system.Hangup, serial: macSerial}
-	h := helper.New(helper.Config{
+	h := helper.New(helperTimes(helper.Config{
 		Version: programVersion(), BootID: boot, ServiceManager: "launchd", Unenforceable: noVerdict, OneProcess: true,
 		SharedLocalhost: "macOS has no localhost per box: servers bind the box's own address",
 		Tree:            macTree{tree}, Names: names, Range: &macRangePort{}, Processes: macProcesses{table}, Sockets: macSockets{}, Peers: helper.KernelPeers{},
 		Checker: macChecker{}, Store: store, Operators: operatorCheck(files, l.Operators), Local: macLocal,
-		Grace: 500 * time.Millisecond, AdoptWithin: 10 * time.Second, RetryAfter: time.Second, LookAfter: 500 * time.Millisecond, LookupsFor: time.Minute,
-		Now: time.Now, Log: env.Log,
-	})
+		Log: env.Log,
+	}))
 	defer h.Close()
 	if err := h.Replay(ctx); err != nil {
 		return fmt.Errorf("helper: replay: %w", err)

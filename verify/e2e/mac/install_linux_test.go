@@ -1,0 +1,33 @@
+package mac
+
+import (
+	"testing"
+
+	"github.com/gominimal/minhost/installer/host/hosttest"
+)
+
+// TestInstall is the whole life: one prompt, a second run that writes nothing, undo without a trace.
+func TestInstall(t *testing.T) {
+	m := newMac(t, nil)
+	before := m.snapshot()
+	m.install()
+	if n := m.Prompts(); n != 1 {
+		t.Errorf("%d prompts, want one in all", n)
+	}
+	m.want(0, m.ada("verify"), "this host is ready")
+	if !m.complete() {
+		t.Errorf("lo0: %v", m.Aliases())
+	}
+	if a := m.Lookup("minhost.min.internal"); a != localhost {
+		t.Errorf("the system looks up %v", a)
+	}
+	installed := m.snapshot()
+	m.want(0, m.root("finalize-install", "--yes"), "nothing to do")
+	if diff := hosttest.Diff(installed, m.snapshot()); len(diff) > 0 {
+		t.Errorf("a second run changed: %q", diff)
+	}
+	m.want(0, m.ada("finalize-install", "--undo", "--yes"))
+	if diff := hosttest.Diff(before, m.snapshot()); len(diff) > 0 {
+		t.Errorf("undo left: %q", diff)
+	}
+}
