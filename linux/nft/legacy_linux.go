@@ -25,8 +25,8 @@ type legacyFamily struct {
 }
 
 var legacyFamilies = []legacyFamily{
-	{"iptables-legacy", "/proc/net/ip_tables_names", unix.AF_INET, unix.IPPROTO_IP, 88, 90},
-	{"ip6tables-legacy", "/proc/net/ip6_tables_names", unix.AF_INET6, unix.IPPROTO_IPV6, 140, 142},
+	{"iptables-legacy", "/proc/thread-self/net/ip_tables_names", unix.AF_INET, unix.IPPROTO_IP, 88, 90},
+	{"ip6tables-legacy", "/proc/thread-self/net/ip6_tables_names", unix.AF_INET6, unix.IPPROTO_IPV6, 140, 142},
 }
 
 // Numbers of linux/netfilter_ipv4/ip_tables.h, the same for IPv6.

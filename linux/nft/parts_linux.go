@@ -191,9 +191,12 @@ func writeMark(reg uint32) expr.Any {
 }
 
 // orMark sets one bit and keeps the others: they belong to other tables.
-func orMark(bit uint32) []expr.Any {
+func orMark(bit uint32) []expr.Any { return putMark(bit, bit) }
+
+// putMark sets some of these bits and clears the rest of them.
+func putMark(bits, set uint32) []expr.Any {
 	return []expr.Any{meta(expr.MetaKeyMARK, r0),
-		&expr.Bitwise{SourceRegister: r0, DestRegister: r0, Len: 4, Mask: u32(^bit), Xor: u32(bit)}, writeMark(r0)}
+		&expr.Bitwise{SourceRegister: r0, DestRegister: r0, Len: 4, Mask: u32(^bits), Xor: u32(set)}, writeMark(r0)}
 }
 
 func clearMark(bit uint32) []expr.Any {
@@ -204,6 +207,25 @@ func clearMark(bit uint32) []expr.Any {
 // "or" of two registers before Linux 6.13, and these packets are a box's own, to local addresses.
 func (b builder) setMark(set string) []expr.Any {
 	return []expr.Any{b.leaf(rTmp), lookupMap(set, rTmp, r0), writeMark(r0)}
+}
+
+// carry does that for what goes to a local address, and writes the same into the packet's priority, which nobody
+// else reads over lo: other tables may change marks before the input hook. wg-quick restores those of
+// connections in prerouting, so that a box's datagrams came in as this host's.
+func (b builder) carry(set string) []expr.Any { return append(b.setMark(set), writePriority(r0)) }
+
+// carried matches priorities that carry has written.
+func (b builder) carried() []expr.Any {
+	return []expr.Any{meta(expr.MetaKeyPRIORITY, rTmp), mask(rTmp, ^(b.Marks.Host | 0xffff)), eq(rTmp, u32(b.Marks.Belt|b.Marks.Lease))}
+}
+
+// takeOver makes the mark what carry wrote, without the belt's bit.
+func (b builder) takeOver() []expr.Any {
+	return []expr.Any{meta(expr.MetaKeyPRIORITY, r0), mask(r0, b.Marks.ours()), writeMark(r0)}
+}
+
+func writePriority(reg uint32) expr.Any {
+	return &expr.Meta{Key: expr.MetaKeyPRIORITY, Register: reg, SourceRegister: true}
 }
 
 // Devices and kinds of addresses.

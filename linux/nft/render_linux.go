@@ -128,7 +128,7 @@ func renderCt(e *expr.Ct) string {
 
 func metaName(k expr.MetaKey) string {
 	name := map[expr.MetaKey]string{expr.MetaKeyMARK: "mark", expr.MetaKeyIIF: "iif", expr.MetaKeyOIF: "oif",
-		expr.MetaKeyNFPROTO: "nfproto", expr.MetaKeyL4PROTO: "l4proto"}[k]
+		expr.MetaKeyNFPROTO: "nfproto", expr.MetaKeyL4PROTO: "l4proto", expr.MetaKeyPRIORITY: "priority"}[k]
 	if name == "" {
 		name = fmt.Sprintf("key %d", k)
 	}

@@ -9,6 +9,7 @@ import (
 // an entry belongs to a port, not to the socket that has the port now.
 func (b builder) in() []Rule {
 	return []Rule{
+		rule(onLo(expr.MetaKeyIIF), b.carried(), b.takeOver(), goTo("from_box")),
 		rule(onLo(expr.MetaKeyIIF), markHas(b.Marks.Lease), goTo("from_box")),
 		rule(b.inBoxes(), goTo("to_box")),
 		// No rule sees request and TIME_WAIT sockets as a box's. What can't begin a flow may reach

@@ -38,12 +38,20 @@ func (b builder) toBoxView() Rule {
 	})
 }
 
-// out sends boxes away. A host process that marks its own packets with the bit that means "sent by a
-// box" would be judged as one at the receiver: over lo the bit goes.
+// out sends boxes away.
 func (b builder) out() []Rule {
 	return []Rule{
 		rule(b.inBoxes(), goTo("box_out")),
-		rule(markHas(b.Marks.Lease), onLo(expr.MetaKeyOIF), clearMark(b.Marks.Lease)),
+		rule(onLo(expr.MetaKeyOIF), goTo("host_lo")),
+	}
+}
+
+// hostLo: a host process that marks its own packets with the bit that means "sent by a box" would be judged as
+// one at the receiver: over lo the bit goes.
+func (b builder) hostLo() []Rule {
+	return []Rule{
+		rule(b.carried(), []expr.Any{&expr.Immediate{Register: r0, Data: u32(0)}, writePriority(r0)}),
+		rule(markHas(b.Marks.Lease), clearMark(b.Marks.Lease)),
 	}
 }
 
@@ -147,7 +155,7 @@ func (b builder) allow(to destination) []Rule {
 // (somebody emptied the input chain), its replies would be nobody's and refused.
 func (b builder) boxLocal() []Rule {
 	return append(b.answerer(), []Rule{
-		rule(onLo(expr.MetaKeyOIF), daddrIs(addrLocal), b.setMark(setLease), accept()),
+		rule(onLo(expr.MetaKeyOIF), daddrIs(addrLocal), b.carry(setLease), accept()),
 		rule(goTo("refuse")),
 	}...)
 }
@@ -158,13 +166,17 @@ func (b builder) boxLocal() []Rule {
 func (b builder) approve() []Rule {
 	return []Rule{
 		rule(jumpTo("tag")),
-		rule(daddrIs(addrLocal), b.setMark(setLeaseHost)),
-		rule(orMark(b.Marks.Belt), accept()),
+		rule(daddrIs(addrLocal), b.carry(setLeaseHost), accept()),
+		rule(b.leave(), accept()),
 	}
 }
 
-func (b builder) approveReply() []Rule {
-	return []Rule{rule(orMark(b.Marks.Belt), accept())}
+func (b builder) approveReply() []Rule { return []Rule{rule(b.leave(), accept())} }
+
+// leave sets the belt's bit and takes those that mean something else off: who restores the marks of connections
+// (CONNMARK, wg-quick) has put the flow's on the packet, and the belt lets none with the lease bit out by a device.
+func (b builder) leave() []expr.Any {
+	return putMark(b.Marks.Lease|b.Marks.Host|b.Marks.Belt, b.Marks.Belt)
 }
 
 // tag marks flows that a box starts, so that they can be told at the receiver and removed with the

@@ -56,6 +56,7 @@ func ruleset(c Config, boxes []setElement) Ruleset {
 			{Name: "nat_port53", Rules: b.natPort53()},
 			{Name: "nat_box", Rules: b.natBox()},
 			{Name: "out", Hook: &Hook{"filter", unix.NF_INET_LOCAL_OUT, priorityFilter}, Rules: b.out()},
+			{Name: "host_lo", Rules: b.hostLo()},
 			{Name: "box_out", Rules: b.boxOut()},
 			{Name: "box_known", Rules: b.boxKnown()},
 			{Name: "box_open", Rules: b.boxOpen()},

@@ -62,7 +62,7 @@ func TestIptablesClashes(t *testing.T) {
 				t.Skip("SKIP root: no " + program)
 			}
 			l := newLab(t)
-			names := "/proc/net/ip_tables_names"
+			names := "/proc/thread-self/net/ip_tables_names"
 			before, _ := os.ReadFile(names)
 			if got := l.clashes(); len(got) != 0 {
 				t.Fatalf("before: %q", got)
