@@ -1,6 +1,7 @@
 package localhosttest
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -18,20 +19,28 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(netlab.Main(m, netlab.Children{"calls": callsChild}))
+	os.Exit(netlab.Main(m, netlab.Children{
+		"calls": callsChild, "settle": settleChild,
+	}))
+}
+
+// rootFD opens the root of the hierarchy until the end of the test.
+func rootFD(t testing.TB, tree *cgroup.Tree) int {
+	t.Helper()
+	f, err := os.Open(tree.Mount().Point)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return int(f.Fd())
 }
 
 // set is the programs on the tree of the test. They come off at its end: the root outlives the tree.
 func set(t testing.TB, tree *cgroup.Tree, gate host.Gate) *localhost.Set {
 	t.Helper()
 	fd, err := tree.BoxesFD()
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := unix.Open(tree.Mount().Point, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err == nil {
-		unix.Close(root)
-		root, err = unix.Open(tree.Mount().Point, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		fd, err = unix.Dup(fd) // a tree that is made again closes its own
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -40,18 +49,29 @@ func set(t testing.TB, tree *cgroup.Tree, gate host.Gate) *localhost.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := localhost.New(fd, root, tree.Level(), cookie, gate)
+	s, err := localhost.New(fd, rootFD(t, tree), tree.Level(), cookie, gate)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.Detach(); err != nil {
+		if err := errors.Join(s.Detach(), unix.Close(fd)); err != nil {
 			t.Error(err)
 		}
-		unix.Close(root)
 	})
 	return s
 }
+
+// childTB lets a child use the helpers that want a test.
+type childTB struct{ testing.TB }
+
+func (childTB) Helper()        {}
+func (childTB) Cleanup(func()) {}
+func (childTB) Fatal(a ...any) {
+	fmt.Fprintln(os.Stderr, a...)
+	os.Exit(1)
+}
+
+func parse(s string) netip.Addr { return netip.MustParseAddr(s) }
 
 func want(t testing.TB, s *localhost.Set, state installer.State) localhost.Report {
 	t.Helper()
