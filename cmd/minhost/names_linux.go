@@ -11,6 +11,6 @@ func namesStep(gate host.Gate) *resolved.NamesStep {
 	return &resolved.NamesStep{
 		Params: resolved.DefaultParams(), Gate: gate,
 		Facts: func() (resolved.Facts, error) { return resolved.HostFacts(systemd.HostEnv()) },
-		Links: resolved.Netlink{}, Bus: resolved.SystemBus(),
+		Links: resolved.Netlink{}, Bus: resolved.SystemBus(), Ask: resolved.AskLocal,
 	}
 }

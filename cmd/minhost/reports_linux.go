@@ -37,6 +37,7 @@ func hearAnswerer(ctx context.Context, path string, h *helper.Helper, flows *cut
 			h.LookedUp(helper.Lookup{Number: x.Lease, View: x.View, Protocol: x.Network, From: x.From, Name: x.Name,
 				Type: x.TypeText(), Answer: x.Answer.String(), Missed: x.Missed})
 		},
+		Repaired: func(x answers.Repaired) { h.Repaired(x.What) },
 		Counters: func(c answers.Counters) { h.Answered(counted(c)) },
 		Bad:      func(p answers.Peer, err error) { log.Debug("report", "uid", p.UID, "pid", p.PID, "cause", err) },
 	})

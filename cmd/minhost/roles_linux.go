@@ -21,6 +21,7 @@ import (
 	"github.com/gominimal/minhost/linux/selftest"
 	"github.com/gominimal/minhost/linux/standalone"
 	"github.com/gominimal/minhost/resolverd"
+	answers "github.com/gominimal/minhost/resolverd/report"
 )
 
 // Verbs that only minhost itself and the service manager call.
@@ -55,7 +56,7 @@ func roles(env *environment, l linux.Layout) []*cobra.Command {
 		role("helper", "Serve the API (started by the service manager)", func(ctx context.Context) error { return runHelper(ctx, env, l) }),
 		answerer,
 		role("hold", "Make tree, belt and table, then hold the tree (started by the service manager)", func(ctx context.Context) error { return runHold(ctx, env, l) }),
-		role("names", "Keep the link that sends the zone to the answerer (started by the service manager)", func(ctx context.Context) error { return runNames(ctx, env) }),
+		role("names", "Keep the link that sends the zone to the answerer (started by the service manager)", func(ctx context.Context) error { return runNames(ctx, env, l) }),
 		supervise,
 		raw(listenVerb, standalone.ExecListen),
 		raw(errand.Verb, func(args []string) error { return errand.Child(args, errands()) }),
@@ -100,10 +101,13 @@ func dashed(id string) string {
 }
 
 // runNames is `minhost names`: it keeps link and resolver settings right until SIGTERM.
-func runNames(ctx context.Context, env *environment) error {
+func runNames(ctx context.Context, env *environment, l linux.Layout) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	return namesStep(nil).Hold(ctx, env.Log, func() { notifyReady(env) })
+	tell := answers.NewSender(l.Reports)
+	defer tell.Close()
+	repaired := func(what string) { tell.Repaired(answers.Repaired{What: "names: " + what}) }
+	return namesStep(nil).Hold(ctx, env.Log, func() { notifyReady(env) }, repaired)
 }
 
 // notifyReady tells the service manager, where there is one.

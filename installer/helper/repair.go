@@ -67,6 +67,11 @@ func (h *Helper) mend(ctx context.Context) ([]string, error) {
 	return differences, nil
 }
 
+// Repaired tells watchers of what somebody else put right on this host.
+func (h *Helper) Repaired(what string) {
+	h.events.send(0, api.Event{Kind: api.EventKindRepaired, Time: stamp(h.cfg.Now()), Text: api.Text(what)})
+}
+
 func (h *Helper) repair(ctx context.Context, _ request, _ api.RepairIn) (api.RepairOut, error) {
 	if h.cfg.Table == nil {
 		return api.RepairOut{Differences: []string{}}, nil

@@ -36,6 +36,8 @@ func HostFacts(env systemd.Env) (Facts, error) {
 			f.NSSResolve = true
 		}
 	}
+	f.Installed = env.Exists("/usr/lib/systemd/systemd-resolved") || env.Exists("/lib/systemd/systemd-resolved")
+	f.Processes = dnsProcesses(env)
 	release, _ := env.ReadFile("/proc/sys/kernel/osrelease")
 	f.WSL = strings.Contains(strings.ToLower(string(release)), "microsoft")
 	f.NixOS = systemd.Detect(env).Generated != ""

@@ -15,8 +15,12 @@ type Facts struct {
 	NSSResolve bool
 	// Running: systemd-resolved has its name on the system bus.
 	Running bool
-	WSL     bool
-	NixOS   bool
+	// Installed: it is there and could be started.
+	Installed bool
+	// Processes are those of other DNS servers that minhost knows.
+	Processes []process
+	WSL       bool
+	NixOS     bool
 }
 
 // Path is the verdict: which programs ask systemd-resolved.

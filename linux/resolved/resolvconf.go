@@ -44,7 +44,7 @@ func ownerIn(comment string) string {
 	comment = strings.ToLower(comment)
 	for _, o := range []struct{ word, owner string }{
 		{"systemd-resolved", "systemd-resolved"}, {"networkmanager", "NetworkManager"}, {"wsl", "WSL"},
-		{"vpn", "a VPN client"}, {"tailscale", "Tailscale"}, {"resolvconf(8)", "resolvconf"}, {"dhclient", "dhclient"}, {"dhcpcd", "dhcpcd"},
+		{"vpn", "a VPN client"}, {"tailscale", "Tailscale"}, {"by resolvconf", "resolvconf"}, {"dhclient", "dhclient"}, {"dhcpcd", "dhcpcd"},
 	} {
 		if strings.Contains(comment, o.word) {
 			return o.owner

@@ -31,6 +31,10 @@ type NamesStep struct {
 	// Keeper is the service that keeps the link right from then on; nil where there is none, and in
 	// that service itself.
 	Keeper Keeper
+	// Ask asks a DNS server of this host, for hosts without systemd-resolved; nil asks nobody.
+	Ask func(ctx context.Context, server netip.Addr, name string) ([]netip.Addr, error)
+	// Settle is in place of settleWait, in tests.
+	Settle time.Duration
 }
 
 // Keeper is the service that runs Hold.
@@ -59,9 +63,17 @@ func (s *NamesStep) dig() string {
 // Probe reads files, netlink and D-Bus, and looks one name up the way programs do.
 func (s *NamesStep) Probe(ctx context.Context) (installer.Observation, error) {
 	obs := installer.Observation{Loses: s.lose()}
-	path, blocked, err := s.path(ctx)
+	path, facts, blocked, err := s.path(ctx)
 	if err != nil {
 		return obs, err
+	}
+	next := s.dig()
+	if blocked == bypassed {
+		if detail, ok := s.told(ctx, facts); ok {
+			obs.State, obs.Detail, obs.Loses = installer.Satisfied, detail, ""
+			return obs, nil
+		}
+		blocked, next = s.without(facts, path)
 	}
 	link, there, err := s.Links.Find(ctx, s.Params.Link)
 	if err != nil {
@@ -80,7 +92,7 @@ func (s *NamesStep) Probe(ctx context.Context) (installer.Observation, error) {
 	}
 	switch {
 	case blocked != "":
-		obs.State, obs.Detail, obs.Next = installer.Blocked, blocked, s.dig()
+		obs.State, obs.Detail, obs.Next = installer.Blocked, blocked, next
 	case !there:
 		obs.State, obs.Detail = installer.Absent, fmt.Sprintf("no link %s; %s", s.Params.Link, path)
 	default:
@@ -89,23 +101,26 @@ func (s *NamesStep) Probe(ctx context.Context) (installer.Observation, error) {
 	return obs, err
 }
 
+// bypassed is the cause that without explains.
+const bypassed = "no program asks systemd-resolved"
+
 // path reads who will see the names, and why it is of no use to go on when nobody will.
-func (s *NamesStep) path(ctx context.Context) (p Path, blocked string, err error) {
-	f, err := s.Facts()
+func (s *NamesStep) path(ctx context.Context) (p Path, f Facts, blocked string, err error) {
+	f, err = s.Facts()
 	if err != nil {
-		return p, "", err
+		return p, f, "", err
 	}
 	if f.Running, err = s.Bus.Running(ctx); err != nil {
-		return p, "", fmt.Errorf("ask the system bus for systemd-resolved: %w", err)
+		return p, f, "", fmt.Errorf("ask the system bus for systemd-resolved: %w", err)
 	}
 	p = Read(f)
 	switch {
 	case f.NixOS:
 		blocked = "NixOS generates the resolver's configuration: minhost changes none of it"
 	case !p.Libc && !p.Direct:
-		blocked = "no program would ask the answerer: " + p.Cause
+		blocked = bypassed
 	}
-	return p, blocked, nil
+	return p, f, blocked, nil
 }
 
 // wouldHarm says why a link of ours would take other names away.

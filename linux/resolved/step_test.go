@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gominimal/minhost/installer"
 )
@@ -113,7 +114,7 @@ func stub() (Facts, error) {
 
 func lab() (*NamesStep, *fakeHost) {
 	h := newFakeHost()
-	return &NamesStep{Params: DefaultParams(), Facts: stub, Links: h, Bus: h}, h
+	return &NamesStep{Params: DefaultParams(), Facts: stub, Links: h, Bus: h, Settle: time.Second}, h
 }
 
 func probe(t *testing.T, s *NamesStep, state installer.State, detail string) {

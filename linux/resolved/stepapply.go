@@ -1,6 +1,7 @@
 package resolved
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +59,7 @@ func (s *NamesStep) Apply(ctx context.Context, rec *installer.Record) error {
 // settle configures the link, again while resolved has not heard of it, until nothing differs and
 // the control name resolves.
 func (s *NamesStep) settle(ctx context.Context, link Link) error {
-	ctx, cancel := context.WithTimeout(ctx, settleWait)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(s.Settle, settleWait))
 	defer cancel()
 	if err := s.Gate.Pass("configure link " + s.Params.Link); err != nil {
 		return err
@@ -80,7 +81,7 @@ func (s *NamesStep) settle(ctx context.Context, link Link) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("not within %s: %w", settleWait, err)
+			return fmt.Errorf("not within %s: %w", cmp.Or(s.Settle, settleWait), err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -25,6 +25,8 @@ func (p Peer) Answerer() bool { return p.UID >= 61184 && p.UID <= 65519 }
 // Handler takes what arrives. Functions that are nil are not called.
 type Handler struct {
 	Admit    func(Peer) bool // nil: Peer.Answerer
+	Keeper   func(Peer) bool // who may send Repaired; nil: root
+	Repaired func(Repaired)
 	Refused  func(Refused)
 	Lookup   func(Lookup)
 	Counters func(Counters)
@@ -83,6 +85,9 @@ func (r *Receiver) Run(ctx context.Context, h Handler) error {
 	if h.Admit == nil {
 		h.Admit = Peer.Answerer
 	}
+	if h.Keeper == nil {
+		h.Keeper = func(p Peer) bool { return p.UID == 0 }
+	}
 	buf, oob := make([]byte, MaxBytes+1), make([]byte, 256)
 	for {
 		n, oobn, _, _, err := r.conn.ReadMsgUnix(buf, oob)
@@ -97,6 +102,12 @@ func (r *Receiver) Run(ctx context.Context, h Handler) error {
 }
 
 func (h Handler) take(p Peer, datagram []byte) {
+	if repaired, err := DecodeRepaired(datagram); err == nil && h.Keeper(p) {
+		if h.Repaired != nil {
+			h.Repaired(repaired)
+		}
+		return
+	}
 	if !h.Admit(p) {
 		h.bad(p, fmt.Errorf("report from user %d: not the answerer", p.UID))
 		return

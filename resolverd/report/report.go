@@ -10,6 +10,7 @@
 //
 //	minhost-refused 1 <lease number> <udp|tcp> <asker's address:port> <type number> <name>
 //	minhost-counters 1 <kind>=<count> ...
+//	minhost-repaired 1 <what was not right any more> (from root's keeper of the names link)
 //	minhost-lookup 1 <host|box> <lease number> <udp|tcp> <asker's address:port> <type number> <kind> <missed> <name>
 //
 // The lease number is that of the packet's mark, 0 where the kernel did not tell it: over TCP, and
