@@ -48,6 +48,7 @@ type model struct {
 	h     *host
 	conns [3]*client.Client
 	boxes []*modelBox
+	steps map[string]int // of all histories, by name
 
 	plans, attaches, abandons, teardowns int
 }
@@ -70,13 +71,13 @@ func TestModel(t *testing.T) {
 				return
 			}
 			histories++
-			m := newModel(h)
-			rt.Repeat(m.actions(steps))
+			m := newModel(h, steps)
+			rt.Repeat(m.actions())
 			m.end(rt)
 		})
 	}
 	t.Logf("%d histories: %v", histories, steps)
-	for name := range (&model{h: h}).actions(steps) {
+	for name := range (&model{h: h}).actions() {
 		if name != "" && steps[name] == 0 && enough >= 100 {
 			t.Errorf("no history had a %q", name)
 		}
@@ -84,8 +85,8 @@ func TestModel(t *testing.T) {
 	h.verified()
 }
 
-func newModel(h *host) *model {
-	m := &model{h: h}
+func newModel(h *host, steps map[string]int) *model {
+	m := &model{h: h, steps: steps}
 	m.dial()
 	m.recount()
 	return m
