@@ -1,16 +1,14 @@
 package linux
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
 
-	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
-
-// tcpTimeWait is the state of a socket that only waits for late segments; it delivers nothing.
-const tcpTimeWait = 6
 
 // AddressFree tells whether a leased address can be given: it can be bound, and no socket of an
 // earlier box, or of anybody, is bound to it (sock_diag(7)).
@@ -21,29 +19,55 @@ func AddressFree(a netip.Addr) error {
 	return AddressUnused(a)
 }
 
-// AddressUnused tells whether no socket is bound to an address.
+// AddressUnused tells whether no socket is bound to an address. TCP sockets that are bound and do not listen are
+// seen from kernel 6.8 on.
 func AddressUnused(a netip.Addr) error {
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
-		tcp, err := netlink.SocketDiagTCP(family)
-		if err != nil {
-			return fmt.Errorf("list TCP sockets: %w", err)
-		}
-		for _, s := range tcp {
-			if s.State != tcpTimeWait && bound(s.ID.Source, a) {
-				return inUse(a, "TCP", s.ID.SourcePort)
+		for _, p := range []struct {
+			number uint8
+			name   string
+		}{{unix.IPPROTO_TCP, "TCP"}, {unix.IPPROTO_UDP, "UDP"}} {
+			all, err := sockets(family, p.number)
+			if err != nil {
+				return fmt.Errorf("list %s sockets: %w", p.name, err)
 			}
-		}
-		udp, err := netlink.SocketDiagUDP(family)
-		if err != nil {
-			return fmt.Errorf("list UDP sockets: %w", err)
-		}
-		for _, s := range udp {
-			if bound(s.ID.Source, a) {
-				return inUse(a, "UDP", s.ID.SourcePort)
+			for _, s := range all {
+				if s.Addr() == a {
+					return inUse(a, p.name, s.Port())
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// States of sockets that sock_diag(7) is asked for: all but TIME_WAIT (6), whose sockets deliver nothing, and
+// with TCP_BOUND_INACTIVE (13), which has no place among all of it before 6.8 and is ignored there.
+const diagStates = 0x0fff&^(1<<6) | 1<<13
+
+// sockets lists where sockets are bound, mapped addresses as IPv4.
+func sockets(family, protocol uint8) ([]netip.AddrPort, error) {
+	ask := make([]byte, 56) // struct inet_diag_req_v2
+	ask[0], ask[1] = family, protocol
+	binary.NativeEndian.PutUint32(ask[4:], diagStates)
+	req := nl.NewNetlinkRequest(unix.SOCK_DIAG_BY_FAMILY, unix.NLM_F_DUMP)
+	req.AddRawData(ask)
+	answers, err := req.Execute(unix.NETLINK_INET_DIAG, 0)
+	if err != nil {
+		return nil, err
+	}
+	var out []netip.AddrPort
+	for _, m := range answers { // struct inet_diag_msg
+		if len(m) < 24 {
+			return nil, fmt.Errorf("an answer of %d octets", len(m))
+		}
+		ip := netip.AddrFrom16([16]byte(m[8:24]))
+		if m[0] == unix.AF_INET {
+			ip = netip.AddrFrom4([4]byte(m[8:12]))
+		}
+		out = append(out, netip.AddrPortFrom(ip.Unmap(), binary.BigEndian.Uint16(m[4:])))
+	}
+	return out, nil
 }
 
 func bound(ip net.IP, a netip.Addr) bool {

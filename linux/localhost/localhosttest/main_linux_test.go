@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	os.Exit(netlab.Main(m, netlab.Children{
-		"calls": callsChild, "settle": settleChild,
+		"calls": callsChild, "settle": settleChild, "actor": actorChild,
 	}))
 }
 
