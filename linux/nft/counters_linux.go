@@ -13,9 +13,23 @@ import (
 func (t *Table) Refusals(ctx context.Context) (refused, told uint64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	err = t.conn.dump(ctx, unix.NFT_MSG_GETRULE, func(data []byte) error {
+	err = t.conn.counters(ctx, func(chain string, counts []expr.Counter) {
+		if (chain == "refuse" || chain == "refuse_in") && len(counts) == 2 {
+			refused += counts[0].Packets
+			told += counts[1].Packets
+		}
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("count refusals: %w", err)
+	}
+	return refused, told, nil
+}
+
+// counters tells the counters of each rule of the table that has some, in order.
+func (c *conn) counters(ctx context.Context, each func(chain string, counts []expr.Counter)) error {
+	return c.dump(ctx, unix.NFT_MSG_GETRULE, func(data []byte) error {
 		var table, chain string
-		var counts []uint64
+		var counts []expr.Counter
 		err := attributes(data, func(t uint16, v []byte) (err error) {
 			switch t {
 			case attrTable:
@@ -27,36 +41,21 @@ func (t *Table) Refusals(ctx context.Context) (refused, told uint64, err error) 
 			}
 			return err
 		})
-		if err == nil && table == tableName && (chain == "refuse" || chain == "refuse_in") && len(counts) == 2 {
-			refused += counts[0]
-			told += counts[1]
+		if err == nil && table == tableName && len(counts) > 0 {
+			each(chain, counts)
 		}
 		return err
 	})
-	if err != nil {
-		return 0, 0, fmt.Errorf("count refusals: %w", err)
-	}
-	return refused, told, nil
 }
 
-// countersOf returns the packets of a rule's counters, in order.
-func countersOf(list []byte) (packets []uint64, err error) {
+// countersOf returns a rule's counters, in order.
+func countersOf(list []byte) (out []expr.Counter, err error) {
 	err = attributes(list, func(_ uint16, v []byte) error {
-		var name string
-		var data []byte
-		err := attributes(v, func(t uint16, v []byte) error {
-			switch t {
-			case unix.NFTA_EXPR_NAME:
-				name = cstring(v)
-			case unix.NFTA_EXPR_DATA:
-				data = v
-			}
-			return nil
-		})
-		if c, ok := decode(name, data).(*expr.Counter); ok && err == nil {
-			packets = append(packets, c.Packets)
+		e, err := expression(v)
+		if c, ok := e.(*expr.Counter); ok {
+			out = append(out, *c)
 		}
 		return err
 	})
-	return packets, err
+	return out, err
 }

@@ -17,24 +17,32 @@ type opaque struct {
 func renderWire(list []byte) (string, error) {
 	var parts []string
 	err := attributes(list, func(_ uint16, v []byte) error {
-		var name string
-		var data []byte
-		err := attributes(v, func(t uint16, v []byte) error {
-			switch t {
-			case unix.NFTA_EXPR_NAME:
-				name = cstring(v)
-			case unix.NFTA_EXPR_DATA:
-				data = v
-			}
-			return nil
-		})
-		if err != nil {
-			return err
+		e, err := expression(v)
+		if err == nil {
+			parts = append(parts, renderExpr(e))
 		}
-		parts = append(parts, renderExpr(decode(name, data)))
-		return nil
+		return err
 	})
 	return strings.Join(parts, "; "), err
+}
+
+// expression reads one with its name.
+func expression(v []byte) (expr.Any, error) {
+	var name string
+	var data []byte
+	err := attributes(v, func(t uint16, v []byte) error {
+		switch t {
+		case unix.NFTA_EXPR_NAME:
+			name = cstring(v)
+		case unix.NFTA_EXPR_DATA:
+			data = v
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return decode(name, data), nil
 }
 
 // decode reads one expression. What it can't read is opaque, so that a rule of somebody else in our

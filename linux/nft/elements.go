@@ -63,6 +63,8 @@ func leafElements(m Marks, v lease.Verdict, policy uint32) []setElement {
 		{setSelf, Element{Key: leaf + fMark(in)}},
 		{setSelfMark, Element{Key: leaf + fMark(sent)}},
 		{setSelfMark, Element{Key: leaf + fMark(sentHost)}},
+		{setSent, Element{Key: leaf}},
+		{setMet, Element{Key: leaf}},
 		{setOwn, Element{Key: leaf + fMark(in)}},
 		{setOwn, Element{Key: leaf + fMark(started)}},
 		{setOwn, Element{Key: leaf + fMark(m.Started(v.Number, v.Generation+1))}},

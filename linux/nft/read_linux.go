@@ -217,6 +217,8 @@ func readSet(data []byte) (Set, error) {
 		case unix.NFTA_SET_FLAGS:
 			f := num(v)
 			s.Interval, s.Dynamic, s.Timed = f&unix.NFT_SET_INTERVAL != 0, f&unix.NFT_SET_EVAL != 0, f&unix.NFT_SET_TIMEOUT != 0
+		case setExpr:
+			s.Counted = true
 		case unix.NFTA_SET_KEY_TYPE:
 			key = num(v)
 		case unix.NFTA_SET_KEY_LEN:

@@ -17,6 +17,7 @@ func (b builder) in() []Rule {
 		rule(notPureSYN(), orMark(b.Marks.Ingress)),
 		// Sockets of other protocols (echo replies, SCTP) are not found at all.
 		rule(notProto(protoTCP), notProto(protoUDP), ctDirection(dirReply), orMark(b.Marks.Ingress)),
+		rule([]expr.Any{&expr.Counter{}}),
 	}
 }
 
@@ -58,14 +59,14 @@ func (b builder) toBox() []Rule {
 		rule(established, []expr.Any{b.leaf(r0)}, b.ctMark(r0+2), []expr.Any{lookup(setOwn, r0)}, goTo("ok_in")),
 		// A flow of ours that another table had marked first.
 		rule(established, ctDirection(dirReply), []expr.Any{ct(expr.CtKeyMARK, rTmp), neq(rTmp, u32(0)),
-			mask(rTmp, b.Marks.Lease|b.Marks.Host), eq(rTmp, u32(0))}, goTo("ok_in")),
+			mask(rTmp, b.Marks.Lease|b.Marks.Host), eq(rTmp, u32(0))}, goTo("ok_new")),
 		rule(b.ended(), goTo("refuse_to")),
-		rule(ctState(expr.CtStateBitRELATED), proto(protoICMP), goTo("ok_in")),
-		rule(ctState(expr.CtStateBitRELATED), proto(protoICMPv6), goTo("ok_in")),
+		rule(ctState(expr.CtStateBitRELATED), proto(protoICMP), goTo("ok_new")),
+		rule(ctState(expr.CtStateBitRELATED), proto(protoICMPv6), goTo("ok_new")),
 		// A reply over lo to what nobody admitted. Resets refuse, they may pass.
 		rule(b.unasked(), notProto(protoTCP), goTo("refuse_to")),
 		rule(b.unasked(), tcpFlags(tcpRST, tcpRST, false), goTo("refuse_to")),
-		rule(tcpFlags(tcpSYN|tcpRST|tcpACK, tcpSYN, false), goTo("ok_in")),
+		rule(tcpFlags(tcpSYN|tcpRST|tcpACK, tcpSYN, false), goTo("ok_new")),
 		rule([]expr.Any{b.leaf(r0), lookup(setInNone, r0)}, goTo("refuse_to")),
 		rule(b.declared(), goTo("note")),
 		// From this host, and only to a leaf that is known.
@@ -81,7 +82,7 @@ func (b builder) toBox() []Rule {
 func (b builder) note() []Rule {
 	return []Rule{
 		rule(ctDirection(dirOriginal), b.setCtMark(setCtLease)),
-		rule(goTo("ok_in")),
+		rule(goTo("ok_new")),
 	}
 }
 
@@ -97,6 +98,14 @@ func (b builder) noteOwn() []Rule {
 	return []Rule{
 		rule(ctDirection(dirOriginal), []expr.Any{meta(expr.MetaKeyMARK, r0), mask(r0, b.Marks.Lease|0xffff),
 			&expr.Ct{Key: expr.CtKeyMARK, Register: r0, SourceRegister: true}}),
+		rule(goTo("ok_new")),
+	}
+}
+
+// okNew counts what is admitted and found no flow of the box.
+func (b builder) okNew() []Rule {
+	return []Rule{
+		rule([]expr.Any{b.leaf(r0), lookup(setMet, r0)}),
 		rule(goTo("ok_in")),
 	}
 }

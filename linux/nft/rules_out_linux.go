@@ -38,10 +38,11 @@ func (b builder) toBoxView() Rule {
 	})
 }
 
-// out sends boxes away.
+// out sends boxes away, and counts the others.
 func (b builder) out() []Rule {
 	return []Rule{
 		rule(b.inBoxes(), goTo("box_out")),
+		rule([]expr.Any{&expr.Counter{}}),
 		rule(onLo(expr.MetaKeyOIF), goTo("host_lo")),
 	}
 }
@@ -165,6 +166,7 @@ func (b builder) boxLocal() []Rule {
 // it is still the one before NAT.
 func (b builder) approve() []Rule {
 	return []Rule{
+		rule([]expr.Any{b.leaf(r0), lookup(setSent, r0)}), // counts
 		rule(jumpTo("tag")),
 		rule(daddrIs(addrLocal), b.carry(setLeaseHost), accept()),
 		rule(b.leave(), accept()),

@@ -55,7 +55,9 @@ type Set struct {
 	// Timeout of the elements of a dynamic set, in seconds; 0 for none.
 	Timeout uint32
 	// Timed: elements may have an end of their own.
-	Timed    bool
+	Timed bool
+	// Counted elements count the packets that find them.
+	Counted  bool
 	Elements []Element
 }
 
@@ -114,6 +116,9 @@ func (s Set) definition() string {
 	if s.Timeout != 0 || s.Timed {
 		b.WriteString(" timeout")
 	}
+	if s.Counted {
+		b.WriteString(" counter")
+	}
 	return b.String()
 }
 
@@ -139,6 +144,8 @@ const (
 	setJudged    = "judged"    // leaf . conntrack mark of flows that it started under the policy of now
 	setSelfMark  = "selfmark"  // leaf . packet marks of what it sends to local addresses
 	setOwn       = "own"       // leaf . conntrack marks of all its flows
+	setSent      = "sent"      // leaves, asked for packets that were judged and approved
+	setMet       = "met"       // leaves, asked for packets to them that belong to no flow of theirs yet
 	setSelfAddr  = "selfaddr"  // packet mark . own address . own address
 	setAddress   = "address"   // leaf . own address
 	setInAny     = "inany"     // leaf . protocol . port that others may reach
@@ -165,14 +172,16 @@ func emptySets() []Set {
 	mark := []kind{kMark}
 	return []Set{
 		{Name: setPolicy, Key: []kind{kCgroup}, Data: []kind{kMark, kMark}},
-		{Name: setLease, Key: []kind{kCgroup}, Data: mark},
+		{Name: setLease, Key: []kind{kCgroup}, Data: mark, Counted: true},
 		{Name: setLeaseHost, Key: []kind{kCgroup}, Data: mark},
 		{Name: setCtLease, Key: []kind{kCgroup}, Data: mark},
 		{Name: setCtOut, Key: []kind{kCgroup}, Data: mark},
-		{Name: setSelf, Key: []kind{kCgroup, kMark}},
-		{Name: setJudged, Key: []kind{kCgroup, kMark}, Timed: true},
+		{Name: setSelf, Key: []kind{kCgroup, kMark}, Counted: true},
+		{Name: setJudged, Key: []kind{kCgroup, kMark}, Timed: true, Counted: true},
 		{Name: setSelfMark, Key: []kind{kCgroup, kMark}},
-		{Name: setOwn, Key: []kind{kCgroup, kMark}},
+		{Name: setOwn, Key: []kind{kCgroup, kMark}, Counted: true},
+		{Name: setSent, Key: []kind{kCgroup}, Counted: true},
+		{Name: setMet, Key: []kind{kCgroup}, Counted: true},
 		{Name: setSelfAddr, Key: []kind{kMark, kAddr4, kAddr4}},
 		{Name: setAddress, Key: []kind{kCgroup, kAddr4}},
 		{Name: setInAny, Key: []kind{kCgroup, kProto, kService}, Interval: true},

@@ -74,6 +74,7 @@ func ruleset(c Config, boxes []setElement) Ruleset {
 			{Name: "to_box", Rules: b.toBox()},
 			{Name: "note", Rules: b.note()},
 			{Name: "note_own", Rules: b.noteOwn()},
+			{Name: "ok_new", Rules: b.okNew()},
 			{Name: "ok_in", Rules: b.okIn()},
 			{Name: "refuse_in", Rules: b.refuseIn()},
 			{Name: "refuse_to", Rules: b.refuseTo()},

@@ -28,6 +28,9 @@ type Table struct {
 	// synced says that the kernel holds state as far as we know: nothing failed since the last
 	// successful batch. Until then every change is a refill.
 	synced bool
+
+	before map[uint64]lease.Traffic // of elements that are gone, by leaf
+	gone   lease.Traffic            // of boxes that have ended
 }
 
 // New opens the lasting connections, in the network namespace of the calling thread, and the watch
@@ -37,7 +40,7 @@ func New(c Config, log *slog.Logger) (*Table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("table inet %s: %w", tableName, err)
 	}
-	t := &Table{config: c, log: log, state: newState(c.Marks)}
+	t := &Table{config: c, log: log, state: newState(c.Marks), before: map[uint64]lease.Traffic{}}
 	if t.conn, err = dial(); err != nil {
 		return nil, err
 	}
@@ -99,6 +102,7 @@ func (t *Table) take(ctx context.Context, v lease.Verdict) (uint16, error) {
 			return 0, err
 		}
 	}
+	t.forgetCounts(v.Leaf)
 	return number, t.forgetFlows(ctx, v.Leaf)
 }
 
@@ -108,6 +112,7 @@ func (t *Table) move(ctx context.Context, next state, leaf uint64) error {
 		return t.refill(ctx, next.verdicts())
 	}
 	del, add := change(t.state, next, leaf)
+	t.keepCounts(ctx, del)
 	var b batch
 	for _, g := range group(del) {
 		b.delElements(g.set, g.elements)

@@ -2,6 +2,7 @@ package nft
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -16,6 +17,7 @@ const (
 	setFlagConcat   = 0x80
 	setDescConcat   = 2
 	setElemKeyEnd   = 10
+	setExpr         = 17
 	setFieldLen     = 1
 	perMessage      = 400 // elements; an attribute ends at 64 KiB
 	attrTable       = 1   // the table's name, in every message about something in a table
@@ -121,6 +123,11 @@ func (b *batch) addSet(s Set) {
 	}
 	if s.Timeout != 0 {
 		attrs = append(attrs, attr(unix.NFTA_SET_TIMEOUT, binary.BigEndian.AppendUint64(nil, uint64(s.Timeout)*1000)))
+	}
+	if s.Counted {
+		counter, err := marshal(&expr.Counter{})
+		b.err = errors.Join(b.err, err)
+		attrs = append(attrs, attr(setExpr|unix.NLA_F_NESTED, counter))
 	}
 	var desc []netlink.Attribute
 	if s.Dynamic {
