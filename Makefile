@@ -56,7 +56,7 @@ test-apps:
 
 # The loops of make test-root, ten times as long; as root.
 soak:
-	MINHOST_SOAK=500 $(GO) test -count=1 -timeout=60m -run TestLayers -v ./verify/e2e/egress
+	MINHOST_SOAK=500 $(GO) test -count=1 -timeout=60m -run 'TestLayers|TestNeverStarted' -v ./verify/e2e/egress
 	MINHOST_HISTORIES=1000 $(GO) test -count=1 -timeout=90m -run '^TestModel$$' -v ./verify/e2e/boxes
 
 lint:

@@ -10,26 +10,32 @@ import (
 	"time"
 
 	"github.com/gominimal/minhost/installer/api"
-	"github.com/gominimal/minhost/linux"
 	"github.com/gominimal/minhost/linux/belt"
 	"github.com/gominimal/minhost/verify/e2e/rig"
 	"github.com/gominimal/minhost/verify/netlab"
 )
 
-// rounds of TestLayers; MINHOST_SOAK sets another number.
+// rounds of the loops; MINHOST_SOAK sets another number.
 const rounds = 50
+
+func soak(t *testing.T) int {
+	t.Helper()
+	s := os.Getenv("MINHOST_SOAK")
+	if s == "" {
+		return rounds
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
 
 // TestLayers takes away one layer after the other while a deny-all box, a listed box and a leaf that
 // nobody knows try all that they are not allowed: the belt alone refuses, the table alone refuses, and no
 // moment in between lets anything through. The host's own traffic never fails.
 func TestLayers(t *testing.T) {
-	n := rounds
-	if s := os.Getenv("MINHOST_SOAK"); s != "" {
-		var err error
-		if n, err = strconv.Atoi(s); err != nil {
-			t.Fatal(err)
-		}
-	}
+	n := soak(t)
 	h := newHost(t)
 	o := h.outside()
 	for _, network := range []string{"tcp", "udp"} {
@@ -150,10 +156,15 @@ func (h *host) deeds() []deed {
 			exec.Command("/usr/sbin/nft", "delete", "table", "inet", "minhost").Run()
 			wait()
 		})},
+		{"the table of a helper that does not start", alone(func() {
+			exec.Command("/usr/sbin/nft", "delete", "table", "inet", "minhost").Run()
+			h.skeleton()
+			wait()
+		})},
 	}
 }
 
 func (h *host) belt(do func(*belt.Belt) error) {
 	h.Helper()
-	h.must(linux.Ground{Rel: "minhost"}.Belt(do))
+	h.must(ground.Belt(do))
 }
