@@ -20,7 +20,8 @@ import (
 
 func TestMain(m *testing.M) {
 	os.Exit(netlab.Main(m, netlab.Children{
-		"calls": callsChild, "settle": settleChild, "actor": actorChild,
+		"calls": callsChild, "settle": settleChild, "actor": actorChild, "range": rangeChild,
+		"get": getChild, "http": httpChild,
 	}))
 }
 
