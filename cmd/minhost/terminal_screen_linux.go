@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"os"
 	"sync"
@@ -56,9 +57,26 @@ func (s *screen) start() {
 	s.enter()
 	go func() {
 		defer close(s.shown)
-		_, _ = io.Copy(s.out, s.master) // ends with an error when nobody has the other end
+		_, _ = io.Copy(showing{s}, s.master) // ends with an error when nobody has the other end
 	}()
 	go s.typeOn()
+}
+
+// showing writes on the caller's terminal, which begins lines by itself as long as it is not raw.
+type showing struct{ *screen }
+
+func (s showing) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	raw := s.before != nil
+	s.mu.Unlock()
+	text := b
+	if !raw && pty.Is(s.out) {
+		text = bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))
+	}
+	if _, err := s.out.Write(text); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // typeOn passes on what is typed, while this program may read the terminal: in the background it would
@@ -135,7 +153,9 @@ func (s *screen) finish() (was bool) {
 	if s == nil {
 		return false
 	}
-	s.slave.Close()
+	if s.slave.Close() == nil {
+		return false // never started
+	}
 	select {
 	case <-s.shown:
 	case <-time.After(time.Second):

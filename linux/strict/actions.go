@@ -18,6 +18,8 @@ type Host struct {
 	Cgroups []string
 	// Resolv is where /etc/resolv.conf leads, and Content what it says; "" when it is not there.
 	Resolv, Content string
+	// Terminal is the path of descriptor 0, if it is a terminal that can be named here.
+	Terminal string
 }
 
 // Verbs of actions.
@@ -34,6 +36,8 @@ type Action struct {
 	Do, Path, From, Type, Data string
 	Mode                       uint32
 	Flags                      string
+	// Gone: what is not there any more need not be hidden.
+	Gone bool
 }
 
 // run is replaced whole, since sockets come and go there while a box lives.
@@ -67,9 +71,11 @@ func (s Spec) Actions(h Host) []Action {
 		switch {
 		case p == run || below(p, run) || s.hidesAbove(p, h):
 		case h.Kinds[p] == 'd':
-			all = append(all, empty(p))
+			a := empty(p)
+			a.Gone = true
+			all = append(all, a)
 		case h.Kinds[p] == 'f':
-			all = append(all, Action{Do: doBind, Path: p, From: "/dev/null"})
+			all = append(all, Action{Do: doBind, Path: p, From: "/dev/null", Gone: true})
 		}
 	}
 	return append(append(all, devices(s, h)...), kernel(h)...)
@@ -122,8 +128,8 @@ func devices(s Spec, h Host) []Action {
 	if h.Kinds["/dev/mqueue"] == 'd' {
 		all = append(all, Action{Do: doMount, Path: "/dev/mqueue", Type: "mqueue", Flags: "nosuid,nodev,noexec"})
 	}
-	if s.Terminal && h.Kinds["/dev/console"] != 0 {
-		all = append(all, Action{Do: doBind, Path: "/dev/console", From: "/proc/self/fd/0"})
+	if s.Terminal && h.Terminal != "" && h.Kinds["/dev/console"] != 0 {
+		all = append(all, Action{Do: doBind, Path: "/dev/console", From: h.Terminal})
 	}
 	return all
 }

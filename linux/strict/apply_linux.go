@@ -24,7 +24,7 @@ func apply(actions []Action) error {
 		return err
 	}
 	for _, a := range actions {
-		if err := a.apply(kept); err != nil {
+		if err := a.apply(kept); err != nil && !(a.Gone && err == unix.ENOENT) {
 			return &Error{a.Do + " " + a.Path, err}
 		}
 	}

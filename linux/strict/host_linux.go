@@ -33,6 +33,10 @@ func readHost(s Spec) (Host, error) {
 	if to, err := filepath.EvalSymlinks("/var/run"); err == nil && to == run {
 		delete(h.Kinds, "/var/run")
 	}
+	// Not the descriptor itself: it is of the mount namespace that it was opened in.
+	if to, err := os.Readlink("/proc/self/fd/0"); err == nil && below(to, "/dev/pts") {
+		h.Terminal = to
+	}
 	const resolvConf = "/etc/resolv.conf"
 	if to, err := filepath.EvalSymlinks(resolvConf); err == nil {
 		text, err := os.ReadFile(to)
