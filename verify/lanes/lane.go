@@ -96,7 +96,7 @@ func runUnit(ctx context.Context, w io.Writer) (summary, error) {
 	return goTest(ctx, w, packages, "-timeout=5m")
 }
 
-func runRoot(ctx context.Context, w io.Writer) (summary, error) { return asRoot(ctx, w, "root", "10m") }
+func runRoot(ctx context.Context, w io.Writer) (summary, error) { return asRoot(ctx, w, "root", "20m") }
 
 // runSystemd makes the roots first when they are not there, which takes minutes.
 func runSystemd(ctx context.Context, w io.Writer) (summary, error) {
