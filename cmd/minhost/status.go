@@ -54,6 +54,8 @@ func writeStatus(env *environment, s api.StatusOut) error {
 		{"since start", fmt.Sprintf("%d plans, %d attaches, %d abandons, %d teardowns",
 			s.Plans, s.Attaches, s.Abandons, s.Teardowns)},
 		{"answers", answersText(s.Answers)},
+		{"boxes", trafficText(s.Traffic, "cohort")},
+		{"host", trafficText(s.Traffic, "node")},
 		{"refused", fmt.Sprintf("%d packets since the table was filled, %d told, %d times too fast to be read",
 			s.Refused, s.RefusalsTold, s.RefusalsLost)},
 	} {
@@ -62,6 +64,16 @@ func writeStatus(env *environment, s api.StatusOut) error {
 		}
 	}
 	return nil
+}
+
+// trafficText is what a plane sent and received.
+func trafficText(all []api.Traffic, plane string) string {
+	for _, t := range all {
+		if t.Plane == plane {
+			return fmt.Sprintf("sent %d packets, %d bytes; received %d packets, %d bytes", t.SentPackets, t.SentBytes, t.ReceivedPackets, t.ReceivedBytes)
+		}
+	}
+	return "not counted"
 }
 
 // answersText are the kinds of answers that were given, most important first.

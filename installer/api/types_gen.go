@@ -107,9 +107,11 @@ type Listener struct {
 	URL      string   `json:"url,omitempty"`
 }
 
-// Traffic: What one plane of the host's network sent and received since the table was filled. plane
-// is cohort (all boxes together), node (everything that is in no box), runner (what a runner put
-// into node/<uid>) or box.
+// Traffic: What one plane of the host's network sent and received since the table was filled:
+// packets that were let through, and their bytes from the network header on. plane is cohort (all
+// boxes together, those that have ended under this helper too), node (everything that is in no
+// box), runner (what a runner put into node/<uid>; not counted yet) or box. What a box sends to a
+// box over loopback is counted as sent only.
 type Traffic struct {
 	Plane           string `json:"plane"`
 	Lease           string `json:"lease,omitempty"`
@@ -207,6 +209,7 @@ type LeaseInfo struct {
 	Localhost         Localhost   `json:"localhost,omitempty"`
 	Attempt           string      `json:"attempt,omitempty"`
 	Listeners         []Listener  `json:"listeners,omitempty"`
+	Traffic           *Traffic    `json:"traffic,omitempty"`
 }
 
 // RefusalKind: Why a packet was refused. address: the egress rules of the box do not allow it;

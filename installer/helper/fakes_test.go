@@ -290,6 +290,16 @@ func (t fakeTable) Compare(_ context.Context, all []lease.Verdict) ([]string, er
 
 func (t fakeTable) Refusals(context.Context) (refused, told uint64, err error) { return 5, 3, nil }
 
+func (t fakeTable) Traffic(context.Context) (lease.Planes, error) {
+	t.w.mu.Lock()
+	defer t.w.mu.Unlock()
+	p := lease.Planes{Node: lease.Traffic{SentPackets: 1, ReceivedBytes: 40}, Cohort: lease.Traffic{SentPackets: 9}, Boxes: map[uint64]lease.Traffic{}}
+	for leaf, v := range t.w.table {
+		p.Boxes[leaf] = lease.Traffic{SentBytes: uint64(v.Number)}
+	}
+	return p, nil
+}
+
 func (t fakeTable) Changed() <-chan struct{} { return t.w.changed }
 
 func (t fakeTable) Elements(all []lease.Verdict) int {

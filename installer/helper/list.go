@@ -17,6 +17,7 @@ func (h *Helper) list(ctx context.Context, c request, _ api.ListIn) (api.ListOut
 	if err != nil {
 		h.log.Warn("list", "cause", err) // all else is still worth an answer
 	}
+	planes := h.planes(ctx)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var all []*box
@@ -31,6 +32,7 @@ func (h *Helper) list(ctx context.Context, c request, _ api.ListIn) (api.ListOut
 		i := h.info(b, b.UID == c.peer.UID || c.root())
 		if i.Lease != "" {
 			i.Listeners = listening[b.ID]
+			i.Traffic = boxTraffic(planes, b)
 		}
 		out.Leases = append(out.Leases, i)
 	}
@@ -56,12 +58,14 @@ func (h *Helper) info(b *box, full bool) api.LeaseInfo {
 	return i
 }
 
-func (h *Helper) status(ctx context.Context, _ request, _ api.StatusIn) (api.StatusOut, error) {
+func (h *Helper) status(ctx context.Context, c request, _ api.StatusIn) (api.StatusOut, error) {
 	refused, told, lost := h.refusalCounts(ctx)
+	planes := h.planes(ctx)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return api.StatusOut{
 		Refused: int(refused), RefusalsTold: int(told), RefusalsLost: int(lost), Answers: h.answers,
+		Traffic: h.trafficTo(planes, c),
 		Version: h.cfg.Version, PID: os.Getpid(), Since: stamp(h.started), BootID: h.cfg.BootID,
 		Enforcement: h.enforcement(), EnforcementCause: h.cfg.Unenforceable, ServiceManager: h.cfg.ServiceManager,
 		Leases: len(h.boxes), Plans: h.counts.plans, Attaches: h.counts.attaches,

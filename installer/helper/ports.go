@@ -63,6 +63,8 @@ type Table interface {
 	// Refusals counts packets that were refused to boxes since the table was filled, and those of them
 	// that were told to Refusals.
 	Refusals(ctx context.Context) (refused, told uint64, err error)
+	// Traffic tells what passed, by who sent and received it.
+	Traffic(ctx context.Context) (lease.Planes, error)
 	// Elements is the number of set elements that the verdicts cost together.
 	Elements(all []lease.Verdict) int
 }
