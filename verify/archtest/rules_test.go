@@ -60,7 +60,7 @@ var modules = []module{
 	{"github.com/kardianos/service", []string{"cmd/minhost"},
 		"the run loop only: its macOS install still uses launchctl load, and importing it runs detection"},
 	{"howett.net/plist", []string{"darwin/...", "verify/fakedarwin"}, "launchd jobs"},
-	{"github.com/miekg/dns", []string{"resolverd/...", "verify/benchdns", "verify/dnsconf", "verify/vmlab/vm/guest", "verify/fakedarwin"}, "DNS messages"},
+	{"github.com/miekg/dns", []string{"resolverd/...", "verify/benchdns", "verify/dnsconf", "verify/vmlab", "verify/vmlab/vm/guest", "verify/fakedarwin"}, "DNS messages"},
 	{"github.com/fsnotify/fsnotify", []string{"resolverd/..."}, "the zone file is watched"},
 	{"golang.org/x/net", []string{"resolverd/...", "linux/strict"},
 		"batched UDP reads and writes; the assembler of the filter of system calls (bpf): the seccomp packages for Go compare all 64 bits of an argument or let a foreign architecture pass"},

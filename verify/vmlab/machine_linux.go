@@ -57,7 +57,10 @@ func Prepare(t testing.TB, suite string) *Machine {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{Minhost, Next, Probe} {
+	for _, name := range []string{Minhost, Next, Probe, Musl} {
+		if _, err := os.Stat(filepath.Join(os.Getenv(binEnv), name)); name == Musl && err != nil {
+			continue
+		}
 		if err := os.Link(filepath.Join(os.Getenv(binEnv), name), filepath.Join(work, "shared", name)); err != nil {
 			copyFile(t, filepath.Join(os.Getenv(binEnv), name), filepath.Join(work, "shared", name))
 		}

@@ -1,6 +1,7 @@
 package vmlab
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -23,6 +24,8 @@ const (
 	Next    = "minhost-next"
 	// Probe is verify/vmlab/probe.
 	Probe = "probe"
+	// Musl looks a name up as programs do that are linked to musl; not there without musl-gcc.
+	Musl = "musl-lookup"
 )
 
 const module = "github.com/gominimal/minhost/"
@@ -76,7 +79,27 @@ func prepare(suites []string) (string, error) {
 			err = build(filepath.Join(dir, p.name), module+p.pkg, p.version)
 		}
 	}
+	if err == nil {
+		err = buildMusl(filepath.Join(dir, Musl))
+	}
 	return dir, err
+}
+
+//go:embed musl/lookup.c
+var muslSource string
+
+// buildMusl does nothing where there is no compiler for it: the tests that want it say so.
+func buildMusl(file string) error {
+	compiler, err := exec.LookPath("musl-gcc")
+	if err != nil {
+		return nil
+	}
+	cmd := exec.Command(compiler, "-static", "-O1", "-o", file, "-x", "c", "-")
+	cmd.Stdin = strings.NewReader(muslSource)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", Musl, err, out)
+	}
+	return nil
 }
 
 func build(file, pkg, version string) error {

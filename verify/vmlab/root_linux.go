@@ -20,6 +20,15 @@ var mkroot string
 // packages of every root, beside systemd, D-Bus, nftables and iproute2.
 var packages = []string{"systemd-resolved", "libnss-resolve", "procps", "curl", "bind9-dnsutils", "python3-minimal", "iputils-ping"}
 
+//go:embed mkfull.sh
+var mkfull string
+
+// full is what the name of a suite ends with when its root has other network managers, resolvers and
+// firewalls too, all of them installed and none enabled.
+const full = "-full"
+
+var fullPackages = []string{"network-manager", "ifupdown", "firewalld", "ufw", "docker.io", "iptables", "dnsmasq", "unbound", "apparmor"}
+
 // errMissing is something that the machine lacks for the lab.
 var errMissing = errors.New("missing")
 
@@ -36,7 +45,11 @@ func cache() string {
 
 // rootOf is where the root of a suite is, made or not: another recipe is another folder.
 func rootOf(suite string) string {
-	sum := sha256.Sum256([]byte(mkroot + strings.Join(packages, " ")))
+	recipe := mkroot + strings.Join(packages, " ")
+	if strings.HasSuffix(suite, full) {
+		recipe += mkfull + strings.Join(fullPackages, " ")
+	}
+	sum := sha256.Sum256([]byte(recipe))
 	return filepath.Join(cache(), suite+"-"+hex.EncodeToString(sum[:6]))
 }
 
@@ -64,8 +77,15 @@ func makeRoot(suite string) error {
 	if _, err := os.Stat(root); err == nil {
 		return nil
 	}
-	cmd := exec.Command("/bin/sh", append([]string{"-s", "--", suite, root}, packages...)...)
-	cmd.Stdin = strings.NewReader(mkroot)
+	script, args := mkroot, append([]string{suite, root}, packages...)
+	if base, ok := strings.CutSuffix(suite, full); ok {
+		if err := makeRoot(base); err != nil {
+			return err
+		}
+		script, args = mkfull, append([]string{rootOf(base), root}, fullPackages...)
+	}
+	cmd := exec.Command("/bin/sh", append([]string{"-s", "--"}, args...)...)
+	cmd.Stdin = strings.NewReader(script)
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil

@@ -18,7 +18,7 @@ ip -o address | sed 's/^[0-9]*: /address /; s/ tentative//; s/ valid_lft.*//'
 ip -4 route show table all | sed 's/^/route /'
 ip -6 route show table all | sed '/dev eth0/d; s/^/route6 /; s/ expires [0-9a-z]*//'
 ip rule | sed 's/^/rule /'
-nft list ruleset | sed 's/^/nft /'
+nft list ruleset | sed 's/counter packets [0-9]* bytes [0-9]*/counter/; s/^/nft /'
 find /sys/fs/cgroup -type d | grep -v -e '/user.slice/' -e 'systemd-hostnamed' -e 'systemd-timedated' | sed 's/^/cgroup /'
 ss -Hlntu | awk '{ print "socket", $1, $5 }' | sort -u
 ps -eo comm= | sed -n '/minhost/s/^/process /p'

@@ -3,6 +3,8 @@
 // generator and measures nothing.
 //
 //	probe NAME=NETWORK:HOST:PORT ...
+//	probe lookup NAME		the addresses that Go's own resolver finds
+//	probe http ADDRESS:PORT		answers every request; says "up" first
 //
 // A line is "MILLISECONDS NAME ok" or "MILLISECONDS NAME CAUSE", the time since the epoch.
 package main
@@ -24,6 +26,14 @@ const (
 )
 
 func main() {
+	if len(os.Args) == 3 {
+		switch os.Args[1] {
+		case "lookup":
+			end(lookup(os.Args[2]))
+		case "http":
+			end(serve(os.Args[2]))
+		}
+	}
 	var all sync.WaitGroup
 	for _, arg := range os.Args[1:] {
 		name, target, ok := strings.Cut(arg, "=")
