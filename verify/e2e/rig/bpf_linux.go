@@ -42,3 +42,31 @@ func attached(dir string) ([]string, error) {
 	slices.Sort(found)
 	return found, nil
 }
+
+// detach takes every program off a cgroup itself.
+func detach(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	all, err := attached(dir)
+	for _, entry := range all {
+		var kind, id uint32
+		if _, err := fmt.Sscanf(entry, "%d:%d", &kind, &id); err != nil {
+			return err
+		}
+		byID := struct{ id, next, flags uint32 }{id: id}
+		prog, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_GET_FD_BY_ID, uintptr(unsafe.Pointer(&byID)), unsafe.Sizeof(byID))
+		if errno != 0 {
+			return fmt.Errorf("open program %d: %w", id, errno)
+		}
+		what := struct{ target, prog, kind, flags uint32 }{uint32(f.Fd()), uint32(prog), kind, 0}
+		_, _, errno = unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_DETACH, uintptr(unsafe.Pointer(&what)), unsafe.Sizeof(what))
+		unix.Close(int(prog))
+		if errno != 0 {
+			return fmt.Errorf("detach program %d: %w", id, errno)
+		}
+	}
+	return err
+}

@@ -90,6 +90,9 @@ func Wipe(t testing.TB) {
 		}
 	}
 	removeTree(t)
+	if err := detach(Mount); err != nil { // what keeps others off the addresses of boxes
+		t.Fatal(err)
+	}
 	_ = exec.Command("/usr/sbin/nft", "delete", "table", "inet", "minhost").Run() // mostly not there
 	for _, dir := range []string{filepath.Dir(Program), StateDir, RunDir} {
 		if err := os.RemoveAll(dir); err != nil {
