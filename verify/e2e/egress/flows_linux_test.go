@@ -27,12 +27,13 @@ func TestUpdateCutsFlows(t *testing.T) {
 	listen(local2)
 	o.do(func() { listen(away); listen(away2) })
 	b := h.box("flows", api.Policy{Egress: api.EgressOpen})
-	b.says("serve", "tcp", "127.0.0.1:3000", "ok")
-	all := []string{local, local2, away, away2, "127.0.0.1:3000"}
+	own := b.plan.Address + ":3000"
+	b.says("serve", "tcp", own, "ok")
+	all := []string{local, local2, away, away2, own}
 	for _, a := range all {
 		b.says("hold", "tcp", a, "ok")
 	}
-	fromHost, err := net.Dial("tcp", "127.0.0.1:3000")
+	fromHost, err := net.Dial("tcp", own)
 	h.must(err)
 	defer fromHost.Close()
 	if got := talk(fromHost); got != "ok" {
