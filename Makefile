@@ -9,7 +9,7 @@ LDFLAGS  = -s -w $(if $(VERSION),-X main.version=$(VERSION))
 BUILD    = $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 LANES    = $(GO) run ./verify/lanes
 
-.PHONY: build run stop test test-unit test-root test-systemd test-vm test-apps soak bench bench-egress bench-dns conformance-dns fuzz-dns lint cross fmt clean
+.PHONY: build run stop test test-unit test-root test-systemd test-vm test-vm-all test-apps soak bench bench-egress bench-dns conformance-dns fuzz-dns lint cross fmt clean cells
 
 build:
 	$(BUILD) -o bin/minhost ./cmd/minhost
@@ -47,6 +47,14 @@ test-systemd:
 # made. Needs qemu-system-x86, debootstrap, e2fsprogs, cpio, xz-utils, zstd. Not part of make test.
 test-vm:
 	$(LANES) vm
+
+# That, and Debian systems with other network managers, resolvers, firewalls and inits, in namespaces.
+test-vm-all:
+	$(LANES) vm cells
+
+# The table of the README: what of it works today.
+cells:
+	$(GO) test -count=1 -timeout=60m -run 'TestCells' -v ./verify/vmlab/cells -update
 
 # Unmodified servers and a browser in boxes: vite, redis, PostgreSQL, gRPC, a name server, chromium. The
 # script installs them on Debian, vite from npm. Not part of make test.

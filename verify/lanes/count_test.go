@@ -137,6 +137,7 @@ func TestLaneOf(t *testing.T) {
 		{goPackage{ImportPath: netlab, TestGoFiles: files}, "root"},
 		{goPackage{ImportPath: pkg, TestGoFiles: files, TestImports: []string{netlab, vmlab}}, "systemd"},
 		{goPackage{ImportPath: vm, TestGoFiles: files}, "vm"},
+		{goPackage{ImportPath: cells, TestGoFiles: files, TestImports: []string{vmlab}}, "cells"},
 		{goPackage{ImportPath: apps, TestGoFiles: files, TestImports: []string{rig}}, "apps"},
 		{goPackage{ImportPath: archtest, TestGoFiles: files}, "lint"},
 	} {

@@ -19,6 +19,8 @@ const (
 	rig      = module + "/verify/e2e/rig"
 	vmlab    = module + "/verify/vmlab"
 	vm       = module + "/verify/vmlab/vm"
+	cells    = module + "/verify/vmlab/cells"
+	inits    = module + "/verify/vmlab/inits"
 	apps     = module + "/verify/e2e/apps"
 	archtest = module + "/verify/archtest"
 )
@@ -29,6 +31,7 @@ func lanes() []lane {
 		{"root", runRoot},
 		{"systemd", runSystemd},
 		{"vm", runVM},
+		{"cells", runCells},
 		{"apps", runApps},
 		{"lint", runLint},
 	}
@@ -43,9 +46,9 @@ type goPackage struct {
 	XTestImports []string
 }
 
-// laneOf sorts packages with tests: vm boots other kernels; apps runs large servers; those whose tests import vmlab boot whole
-// systems on this one; those that
-// import netlab or the rig on top of it (and netlab itself) need root and the kernel; archtest is
+// laneOf sorts packages with tests: vm boots other kernels; cells boots whole systems of many kinds on this
+// one, from roots that take minutes to make; apps runs large servers; all others whose tests import vmlab boot
+// whole systems too; those that import netlab or the rig on top of it (and netlab itself) need root and the kernel; archtest is
 // lint; all others are pure. "" for a package without tests.
 func laneOf(p goPackage) string {
 	lab := func(path string) bool { return path == netlab || path == rig }
@@ -55,6 +58,8 @@ func laneOf(p goPackage) string {
 		return ""
 	case p.ImportPath == vm:
 		return "vm"
+	case p.ImportPath == cells, p.ImportPath == inits:
+		return "cells"
 	case p.ImportPath == apps:
 		return "apps"
 	case slices.ContainsFunc(p.TestImports, system), slices.ContainsFunc(p.XTestImports, system):
@@ -101,6 +106,11 @@ func runRoot(ctx context.Context, w io.Writer) (summary, error) { return asRoot(
 // runSystemd makes the roots first when they are not there, which takes minutes.
 func runSystemd(ctx context.Context, w io.Writer) (summary, error) {
 	return asRoot(ctx, w, "systemd", "30m")
+}
+
+// runCells makes larger roots first.
+func runCells(ctx context.Context, w io.Writer) (summary, error) {
+	return asRoot(ctx, w, "cells", "60m")
 }
 
 // runVM makes the images first when they are not there, which takes minutes too.

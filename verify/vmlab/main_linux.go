@@ -33,7 +33,7 @@ const module = "github.com/gominimal/minhost/"
 // Main is for TestMain: os.Exit(vmlab.Main(m, "bookworm")). It makes the roots and builds the
 // programs, outside the namespaces where the mirror can be reached, and runs the tests inside of
 // netlab's, whose network is then the outside world of every machine. Where that cannot be had it
-// prints "SKIP systemd: <missing thing>" and returns 0, or 1 when REQUIRE lists systemd.
+// prints "SKIP <lane>: <missing thing>" and returns 0, or 1 when REQUIRE lists the lane.
 func Main(m *testing.M, suites ...string) int {
 	if os.Getenv(binEnv) != "" {
 		return netlab.Main(m)
@@ -42,8 +42,9 @@ func Main(m *testing.M, suites ...string) int {
 	defer os.RemoveAll(dir)
 	if errors.Is(err, errMissing) {
 		_, what, _ := strings.Cut(err.Error(), ": ")
-		fmt.Printf("SKIP systemd: %s\n", what)
-		if !slices.Contains(strings.Split(os.Getenv("REQUIRE"), ","), "systemd") {
+		lane := laneOf(suites)
+		fmt.Printf("SKIP %s: %s\n", lane, what)
+		if !slices.Contains(strings.Split(os.Getenv("REQUIRE"), ","), lane) {
 			return 0
 		}
 	}
@@ -55,6 +56,14 @@ func Main(m *testing.M, suites ...string) int {
 		return 1
 	}
 	return netlab.Main(m)
+}
+
+// laneOf is the lane of tests that boot these: roots beyond the first two are the lane cells'.
+func laneOf(suites []string) string {
+	if slices.ContainsFunc(suites, func(s string) bool { return strings.Contains(s, "-") }) {
+		return "cells"
+	}
+	return "systemd"
 }
 
 // prepare returns the folder of the programs.

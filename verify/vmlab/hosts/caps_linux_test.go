@@ -116,6 +116,10 @@ func (h *host) helperWorks() string {
 	if r := h.Try("systemd-run", "--wait", "--collect", "-q", "-p", "User="+vmlab.Runner, installed, "run", "--name", "cap", "--egress=deny", "--", "/bin/true"); r.Status != 0 {
 		return "a box of a service: " + r.String()
 	}
+	// A socket of the box on a port below 1024, made by a child of the helper inside the leaf, as the box's user.
+	if r := h.Try("systemd-run", "--wait", "--collect", "-q", "-p", "User="+vmlab.Runner, installed, "run", "--name", "cap", "--listen", "80", "--egress=deny", "--", "/bin/true"); r.Status != 0 {
+		return "a listener of a box: " + r.String()
+	}
 	if why := h.escape(); why != "" {
 		return why
 	}

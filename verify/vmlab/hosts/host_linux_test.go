@@ -1,13 +1,10 @@
 package hosts
 
 import (
-	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/miekg/dns"
 
 	"github.com/gominimal/minhost/verify/vmlab"
 )
@@ -21,7 +18,7 @@ type host struct {
 	t testing.TB
 	// open is what boxes may reach when they are allowed, shut what no box of these tests may.
 	open, shut *vmlab.Server
-	names      *outerNames
+	names      *vmlab.Names
 	last       time.Time
 }
 
@@ -38,7 +35,7 @@ func newHost(t testing.TB, suite string) *host {
 	t.Helper()
 	h := &host{Machine: vmlab.Prepare(t, suite), t: t}
 	h.open, h.shut = vmlab.TCP(t, 8080), vmlab.TCP(t, 8081)
-	h.names = serveNames(t)
+	h.names = vmlab.ServeNames(t)
 	return h
 }
 
@@ -85,59 +82,6 @@ func (h *host) eventually(within time.Duration, what string, holds func() bool) 
 		time.Sleep(20 * time.Millisecond)
 	}
 	return time.Since(start)
-}
-
-// outerNames is the DNS server of the outside world: every name is the outside itself.
-type outerNames struct{ asked chan string }
-
-func serveNames(t testing.TB) *outerNames {
-	t.Helper()
-	n := &outerNames{asked: make(chan string, 10000)}
-	for _, network := range []string{"udp", "tcp"} {
-		ready := make(chan struct{})
-		s := &dns.Server{Addr: "[::]:53", Net: network, Handler: n, NotifyStartedFunc: func() { close(ready) }}
-		failed := make(chan error, 1)
-		go func() { failed <- s.ListenAndServe() }()
-		select {
-		case <-ready:
-		case err := <-failed:
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Shutdown() })
-	}
-	return n
-}
-
-func (n *outerNames) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
-	a := new(dns.Msg)
-	a.SetReply(q)
-	name, kind := q.Question[0].Name, q.Question[0].Qtype
-	select {
-	case n.asked <- name:
-	default:
-	}
-	if kind == dns.TypeA {
-		rr, err := dns.NewRR(fmt.Sprintf("%s 1 IN A %s", name, vmlab.Outside))
-		if err == nil {
-			a.Answer = append(a.Answer, rr)
-		}
-	}
-	w.WriteMsg(a)
-}
-
-// leaked returns the names of the zone that the outside world was asked for.
-func (n *outerNames) leaked() []string {
-	var zone []string
-	for {
-		select {
-		case name := <-n.asked:
-			if strings.HasSuffix(strings.ToLower(name), "min.internal.") {
-				zone = append(zone, name)
-			}
-		default:
-			return zone
-		}
-	}
 }
 
 // inRange wants the text to be one address of the boxes.

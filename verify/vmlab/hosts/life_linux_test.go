@@ -78,7 +78,7 @@ func life(t *testing.T, h *host, resolved bool) {
 	if !h.outerNameResolves() {
 		t.Error("a name of the outside world does not resolve after undo")
 	}
-	if zone := h.names.leaked(); len(zone) > 0 && resolved {
+	if zone := h.names.Leaked(); len(zone) > 0 && resolved {
 		t.Errorf("names of the zone were asked outside: %v", zone)
 	}
 	h.Reboot()
