@@ -19,7 +19,9 @@ func TestRunAtATerminalOfItsOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		raw.Control(func(fd uintptr) { err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: row, Col: col}) })
+		raw.Control(func(fd uintptr) {
+			err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: row, Col: col})
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -92,34 +92,43 @@ func TestALauncherRefuses(t *testing.T) {
 	<-c.Done()
 }
 
-// Descriptors come as sd_listen_fds(3) wants them, more than control and report have room for.
+// Descriptors come as sd_listen_fds(3) wants them, where control and report were, and further; and
+// nothing comes beside them.
 func TestFilesOfATarget(t *testing.T) {
-	c, out := start(t)
-	target := script(`[ $LISTEN_PID = $$ ] && echo $LISTEN_FDS $LISTEN_FDNAMES; for i in 3 4 5; do readlink /proc/$$/fd/$i; done; ls /proc/$$/fd | wc -l`)
-	target.Env = []string{"LISTEN_PID=1", "LISTEN_FDS=9", "LISTEN_FDNAMES=old", "PATH=/usr/bin:/bin"}
-	want := "3\n"
-	for range 3 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+	for count := 1; count <= 4; count++ {
+		c, out := start(t)
+		target := script(`[ $LISTEN_PID = $$ ] && echo $LISTEN_FDS $LISTEN_FDNAMES; for i in /proc/$$/fd/*; do [ ${i##*/} -lt 3 ] || readlink $i; done; echo end`)
+		target.Env = []string{"LISTEN_PID=1", "LISTEN_FDS=9", "LISTEN_FDNAMES=old", "PATH=/usr/bin:/bin"}
+		want := strconv.Itoa(count) + "\n"
+		for range count {
+			f := listener(t)
+			link, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(f.Fd())))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want += link + "\n"
+			target.Files = append(target.Files, f)
+		}
+		if err := c.Release(t.Context(), target); err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()
-		f, err := l.(*net.TCPListener).File()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		link, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(f.Fd())))
-		if err != nil {
-			t.Fatal(err)
-		}
-		want += link + "\n"
-		target.Files = append(target.Files, f)
+		read(t, out, want+"end\n")
 	}
-	if err := c.Release(t.Context(), target); err != nil {
+}
+
+func listener(t *testing.T) *os.File {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
 		t.Fatal(err)
 	}
-	read(t, out, want+"6\n")
+	defer l.Close()
+	f, err := l.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
 }
 
 func TestANetworkOfItsOwn(t *testing.T) {

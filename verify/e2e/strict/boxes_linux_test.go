@@ -101,7 +101,7 @@ func TestListen(t *testing.T) {
 	env := place(t)
 	for _, strictness := range []string{"--strict", "--no-strict"} {
 		p := rig.Cmd{UID: rig.User, Env: env}.Start(t, "run", "--name", "web", "--egress", "deny", strictness, "--listen", "3000", "--listen", "5353/udp", "--",
-			"/bin/sh", "-c", `[ $LISTEN_PID = $$ ] && echo $LISTEN_FDS $MINHOST_ADDRESS; ls /proc/$$/fd | tr '\n' ' '; echo up; exec sleep 300`)
+			"/bin/sh", "-c", `[ $LISTEN_PID = $$ ] && echo $LISTEN_FDS $MINHOST_ADDRESS; for i in /proc/$$/fd/*; do [ ! -L $i ] || echo -n "${i##*/} "; done; echo up; exec sleep 300`)
 		p.Await("up")
 		first, rest, _ := strings.Cut(p.Stdout(), "\n")
 		address, ok := strings.CutPrefix(first, "2 ")

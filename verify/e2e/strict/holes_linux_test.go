@@ -49,7 +49,7 @@ func holes(t *testing.T) []hole {
 	outsider := strconv.Itoa(rig.Cmd{UID: rig.User, Path: "/bin/sleep"}.Start(t, "300").PID())
 	all = append(all,
 		hole{name: "ptrace of an outsider", probe: "ptrace", arg: outsider},
-		hole{name: "the root of an outsider", probe: "read", arg: "/proc/" + outsider + "/root/"},
+		hole{name: "the root of an outsider", probe: "read", arg: filepath.Join("/proc", outsider, "root")},
 		hole{name: "a delegated cgroup", probe: "write", arg: delegated(t)},
 		hole{name: "System V shared memory", probe: "shm", arg: strconv.Itoa(segment(t))},
 		hole{name: "a message queue", probe: "queue", arg: messageQueue(t)})
