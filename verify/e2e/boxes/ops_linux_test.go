@@ -217,6 +217,16 @@ func callHelper(in struct{ Method, Box, To string }) (string, error) {
 		_, err = c.Explain(ctx, api.ExplainIn{Box: in.Box, Destination: in.To})
 	case "Update":
 		err = c.Update(ctx, api.UpdateIn{Lease: in.Box, Secret: in.To, Policy: openPolicy()})
+	case "Attach":
+		err = c.Attach(ctx, api.AttachIn{Lease: in.Box, PID: os.Getpid()}, nil)
+	case "Join":
+		_, _, err = c.Join(ctx, api.JoinIn{Lease: in.Box, Secret: in.To, Kind: api.JoinKindExec, PID: os.Getpid()}, nil)
+	case "Listen":
+		_, _, err = c.Listen(ctx, api.ListenIn{Lease: in.Box, Secret: in.To, Protocol: api.ProtocolTCP})
+	case "Adopt":
+		err = c.Adopt(ctx, api.AdoptIn{Lease: in.Box, Secret: in.To})
+	case "Abandon":
+		err = c.Abandon(ctx, api.AbandonIn{Lease: in.Box})
 	case "Teardown":
 		_, err = c.Teardown(ctx, api.TeardownIn{Lease: in.Box, Secret: in.To, Kill: true})
 	default:

@@ -119,7 +119,7 @@ func TestCallersInside(t *testing.T) {
 	h := newHost(t)
 	h.box("neighbour", denyPolicy())
 	for _, b := range []*box{h.box("inside", denyPolicy()), h.boxOf(0, planIn("inside-root", denyPolicy()))} {
-		for _, method := range []string{"Plan", "List", "Status", "Verify", "Repair", "Update", "Teardown"} {
+		for _, method := range []string{"Plan", "Attach", "Join", "Listen", "Adopt", "Abandon", "List", "Status", "Verify", "Repair", "Update", "Teardown"} {
 			in := map[string]string{"Method": method, "Box": b.plan.Lease, "To": b.plan.Secret}
 			if got := ask[string](b.agent, "call", in); got != "dev.minimal.Host.NotAllowed" {
 				t.Errorf("%v, %s: %q; want NotAllowed", b, method, got)
