@@ -198,7 +198,7 @@ func serve(network, address string) string {
 			return word(err)
 		}
 		go func() {
-			buf := make([]byte, 1500)
+			buf := make([]byte, 16<<10)
 			for {
 				n, from, err := pc.ReadFrom(buf)
 				if errors.Is(err, net.ErrClosed) {
