@@ -19,6 +19,7 @@ const (
 	maxLeaves      = 4096  // of one uid
 	maxElements    = 5000  // of one uid
 	maxAllElements = 20000 // of all
+	maxChildren    = 16    // that make something in another place, at once
 	rememberGone   = 60 * time.Second
 )
 
@@ -79,6 +80,8 @@ type Helper struct {
 	events  hub
 	// accounts has a lock of its own, taken before mu.
 	accounts *accounts
+	// children bounds the processes that make sockets and taps: a place in it is one.
+	children chan struct{}
 	// publishing keeps zones in the order of the leases they were made from.
 	publishing sync.Mutex
 	// repairing keeps one comparison of the table at a time.
@@ -147,7 +150,7 @@ func New(cfg Config) *Helper {
 	cfg.MessageTime, cfg.IdleAfter = cmp.Or(cfg.MessageTime, 10*time.Second), cmp.Or(cfg.IdleAfter, 10*time.Minute)
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Helper{
-		cfg: cfg, log: cfg.Log, started: cfg.Now(), life: ctx, stop: cancel, accounts: newAccounts(), expiry: newExpiry(),
+		cfg: cfg, log: cfg.Log, started: cfg.Now(), life: ctx, stop: cancel, accounts: newAccounts(), children: make(chan struct{}, maxChildren), expiry: newExpiry(),
 		boxes: map[string]*box{}, names: map[string]*box{}, numbers: map[uint16]*box{},
 		released: map[netip.Addr]time.Time{}, gone: map[string]ended{},
 	}

@@ -28,6 +28,11 @@ func (h *Helper) listen(ctx context.Context, c request, in api.ListenIn) (api.Li
 	case !b.Address.IsValid():
 		return api.ListenOut{}, &api.CannotListen{Port: in.Port, Message: fmt.Sprintf("lease %s has no address", b.ID), Next: "plan the box with a name: it gets an address"}
 	}
+	free, err := h.child(ctx)
+	if err != nil {
+		return api.ListenOut{}, err
+	}
+	defer free()
 	f, at, err := h.cfg.Sockets.Listen(ctx, b.leaf, b.UID, lease.Protocol(in.Protocol), netip.AddrPortFrom(b.Address, uint16(in.Port)))
 	if err != nil {
 		return api.ListenOut{}, cannotListen(b, in, err)
@@ -39,6 +44,16 @@ func (h *Helper) listen(ctx context.Context, c request, in api.ListenIn) (api.Li
 	}
 	h.log.Info("listening", "lease", b.ID, "box", b.Name, "protocol", in.Protocol, "at", at)
 	return api.ListenOut{Address: at.Addr().String(), Port: int(at.Port())}, nil
+}
+
+// child waits for a place among the processes that make something elsewhere: nobody fills the host with them.
+func (h *Helper) child(ctx context.Context) (free func(), err error) {
+	select {
+	case h.children <- struct{}{}:
+		return func() { <-h.children }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // cannotListen names the reason where it is the kernel's word about the port.

@@ -97,6 +97,11 @@ func (h *Helper) prepare(ctx context.Context, c request, b *box, p Process) erro
 	if b.Mode == lease.ModeOwnIP {
 		tap = &b.Tap
 	}
+	free, err := h.child(ctx)
+	if err != nil {
+		return err
+	}
+	defer free()
 	f, err := b.netns.Prepare(ctx, tap)
 	var unfit *Unfit
 	switch {

@@ -3,9 +3,7 @@ package helper
 import (
 	"errors"
 	"io"
-	"net/netip"
 	"os"
-	"syscall"
 	"testing"
 
 	"github.com/gominimal/minhost/installer/api"
@@ -213,46 +211,6 @@ func TestNamespaceBehindARestart(t *testing.T) {
 		}
 		if in := r.at(30 + i); (in == plan.Lease) != (c.want == "") {
 			t.Errorf("in namespace %d: the joiner is in %q", c.net, in)
-		}
-	}
-}
-
-// TestListen: what is handed out, and what the kernel's words become.
-func TestListen(t *testing.T) {
-	r := newRig(t)
-	w := r.dial(operatorUID, 10)
-	box, nameless := r.box(w, api.PlanIn{Name: "web"}, 20), r.box(w, api.PlanIn{}, 21)
-	listen := func(p api.PlanOut, in api.ListenIn) (api.ListenOut, error) {
-		in.Lease, in.Secret = p.Lease, p.Secret
-		var out api.ListenOut
-		return out, w.call("Listen", in, &out)
-	}
-	out, err := listen(box, api.ListenIn{Protocol: api.ProtocolTCP, Port: 80})
-	if err != nil || w.took() == nil || netip.MustParseAddr(out.Address).String() != box.Address || out.Port != 80 {
-		t.Errorf("%v %+v", err, out)
-	}
-	for name, c := range map[string]struct {
-		fails error
-		box   api.PlanOut
-		in    api.ListenIn
-		want  string
-	}{
-		"taken":      {syscall.EADDRINUSE, box, api.ListenIn{Protocol: api.ProtocolUDP, Port: 80}, "CannotListen"},
-		"no address": {syscall.EADDRNOTAVAIL, box, api.ListenIn{Protocol: api.ProtocolTCP, Port: 80}, "CannotListen"},
-		"forbidden":  {syscall.EACCES, box, api.ListenIn{Protocol: api.ProtocolTCP, Port: 80}, "CannotListen"},
-		"broken":     {errors.New("broken"), box, api.ListenIn{Protocol: api.ProtocolTCP, Port: 80}, "Internal"},
-		"nameless":   {nil, nameless, api.ListenIn{Protocol: api.ProtocolTCP, Port: 80}, "CannotListen"},
-		"any":        {nil, box, api.ListenIn{Protocol: api.ProtocolAny, Port: 80}, "InvalidArgument"},
-		"port":       {nil, box, api.ListenIn{Protocol: api.ProtocolTCP, Port: 65536}, "InvalidArgument"},
-	} {
-		r.w.setHook(func(point string) error {
-			if point == "listen" {
-				return c.fails
-			}
-			return nil
-		})
-		if _, err := listen(c.box, c.in); shortName(err) != c.want || w.took() != nil {
-			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestRecord(t *testing.T) {
 func TestRecordOfNetworks(t *testing.T) {
 	for name, change := range map[string]func(*Lease){
 		"own localhost": func(l *Lease) { l.OwnLocalhost, l.Attempt = true, "try 7" },
-		"none":          func(l *Lease) { l.Mode = ModeNone },
+		"none":          func(l *Lease) { l.Mode, l.NetNS = ModeNone, 4026532999 },
 		"own-ip": func(l *Lease) {
 			l.Mode = ModeOwnIP
 			l.Tap = Tap{netip.MustParsePrefix("10.0.2.15/24"), netip.MustParseAddr("10.0.2.2"), 1500, "tap0"}
