@@ -16,9 +16,11 @@ import (
 // Each call opens afresh, since a tree that was made again has other ids.
 type Ground struct {
 	// Rel is the tree's root below the cgroup2 mount: "minhost", or the cgroup of the tree unit.
-	Rel  string
-	Gate host.Gate
-	Log  *slog.Logger
+	Rel string
+	// Marks are those of the config; zero for the default ones.
+	Marks nft.Marks
+	Gate  host.Gate
+	Log   *slog.Logger
 }
 
 // Tree opens the tree, which may not exist yet.
@@ -63,11 +65,16 @@ func (g Ground) Belt(f func(*belt.Belt) error) error {
 	if err != nil {
 		return err
 	}
-	b, err := belt.New(fd, belt.Fit(belt.Default(cookie)), g.Gate)
+	b, err := belt.New(fd, belt.Fit(g.beltConfig(cookie)), g.Gate)
 	if err != nil {
 		return err
 	}
 	return f(b)
+}
+
+func (g Ground) beltConfig(cookie uint64) belt.Config {
+	m := g.Marks.OrDefault()
+	return belt.Config{Approve: m.Belt, Lease: m.Lease, Admit: m.Ingress, Host: m.Host, Foreign: m.Foreign, NetnsCookie: cookie}
 }
 
 // TableOf opens the table for a tree that is open. The caller closes it.
@@ -76,7 +83,7 @@ func (g Ground) TableOf(t *cgroup.Tree) (*nft.Table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("boxes: %w", err)
 	}
-	return nft.New(nft.Config{Boxes: id, Level: t.Level()}, g.Log)
+	return nft.New(nft.Config{Boxes: id, Level: t.Level(), Marks: g.Marks}, g.Log)
 }
 
 // table calls f with the table of the tree's boxes.

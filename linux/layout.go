@@ -9,6 +9,7 @@ package linux
 // the same places, in a mount namespace of their own.
 type Layout struct {
 	Program   string // the root-owned copy that root executes
+	Config    string // the admin's, who may not have made it; read by all
 	State     string // journal and operators; root 0700, survives a reboot
 	Operators string // one uid a line
 	Journal   string
@@ -30,6 +31,7 @@ func DefaultLayout() Layout {
 	const state, run = "/var/lib/minhost", "/run/minhost"
 	return Layout{
 		Program:   "/usr/local/lib/minhost/minhost",
+		Config:    "/etc/minhost/config.json",
 		State:     state,
 		Operators: state + "/operators",
 		Journal:   state + "/journal.json",

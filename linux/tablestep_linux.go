@@ -125,5 +125,5 @@ func (s TableStep) Undo(ctx context.Context, _ installer.Record) error {
 
 // bare opens the table without a tree, to look whose it is and to remove it.
 func (s TableStep) bare() (*nft.Table, error) {
-	return nft.New(nft.Config{Boxes: 1, Level: 1}, s.Ground.Log)
+	return nft.New(nft.Config{Boxes: 1, Level: 1, Marks: s.Ground.Marks}, s.Ground.Log)
 }

@@ -64,7 +64,7 @@ func number(path string) (int, error) {
 // marks looks for others that set or use the mark bits of boxes.
 func (c groundChecker) marks(ctx context.Context) api.Check {
 	check := api.Check{Name: "nobody else uses the marks", State: api.CheckStateOK}
-	bits := nft.DefaultMarks().Bits()
+	bits := c.ground.Marks.OrDefault().Bits()
 	var clashes []string
 	tree, err := c.ground.Tree()
 	if err == nil {
@@ -84,7 +84,7 @@ func (c groundChecker) marks(ctx context.Context) api.Check {
 	check.Detail = fmt.Sprintf("no rule of nftables or iptables, the older one too, and no policy routing rule has the bits %#x", bits)
 	if len(clashes) > 0 {
 		check.State, check.Detail = api.CheckStateWarning, api.Text(strings.Join(clashes, "; "))
-		check.Loses, check.Next = "packets of boxes may be refused or take another route", "move the other rule's mark"
+		check.Loses, check.Next = "packets of boxes may be refused or take another route", "move the other rule's mark, or ours: marks in "+linux.DefaultLayout().Config
 	}
 	return check
 }

@@ -82,7 +82,11 @@ func runHelper(ctx context.Context, env *environment, l linux.Layout) error {
 
 func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *host.Disk, boot string, socket *net.UnixListener) error {
 	log, manager := env.Log, serviceManager()
-	ground := linux.Ground{Rel: treeRel(manager), Log: log}
+	config, err := readConfig(l)
+	if err != nil {
+		return fmt.Errorf("helper: %w", err)
+	}
+	ground := linux.Ground{Rel: treeRel(manager), Marks: config.Marks, Log: log}
 	tree, err := ground.Tree()
 	if err != nil {
 		return hinted{fmt.Errorf("helper: %w", err), "minhost verify"}
@@ -117,7 +121,7 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 	default:
 		defer table.Close()
 		defer reader.Close()
-		if flows, err = cut.New(nft.Marks{}, log); err != nil {
+		if flows, err = cut.New(config.Marks, log); err != nil {
 			return fmt.Errorf("helper: %w", err)
 		}
 		defer flows.Close()

@@ -82,13 +82,17 @@ func runResolverd(ctx context.Context, env *environment, l linux.Layout, boot st
 			return fmt.Errorf("resolverd: %w", err)
 		}
 	}
+	config, err := readConfig(l)
+	if err != nil {
+		return fmt.Errorf("resolverd: %w", err)
+	}
 	runtime.GOMAXPROCS(max(resolverd.Processors, runtime.GOMAXPROCS(0)))
 	if err := keepSmall(); err != nil {
 		env.Log.Info("the answerer takes some memory more than it needs", "cause", err)
 	}
 	return resolverd.Run(ctx, resolverd.Config{
 		Port: resolverd.DefaultPort, BoxPort: resolverd.DefaultBoxPort, Files: resolverd.Inherited(),
-		ZoneFile: l.Zone, BootID: dashed(boot), Report: l.Reports, Watched: l.Lookups, Log: env.Log,
+		ZoneFile: l.Zone, BootID: dashed(boot), Report: l.Reports, Watched: l.Lookups, LeaseMark: config.Marks.Lease, Log: env.Log,
 	})
 }
 
@@ -122,7 +126,11 @@ func notifyReady(env *environment) {
 func runHold(ctx context.Context, env *environment, l linux.Layout) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	ground := linux.Ground{Rel: treeRel(serviceManager()), Log: env.Log}
+	config, err := readConfig(l)
+	if err != nil {
+		return fmt.Errorf("hold: %w", err)
+	}
+	ground := linux.Ground{Rel: treeRel(serviceManager()), Marks: config.Marks, Log: env.Log}
 	tree, err := ground.Tree()
 	if err != nil {
 		return fmt.Errorf("hold: %w", err)

@@ -37,6 +37,10 @@ func steps(env *environment, l linux.Layout, disk *host.Disk, gate host.Gate) ([
 	if err != nil {
 		return nil, fmt.Errorf("read this program: %w", err)
 	}
+	config, err := readConfig(l)
+	if err != nil {
+		return nil, err
+	}
 	all := []installer.Step{
 		filestep.New(disk, filestep.Spec{
 			ID: "program", Describe: "copy this program to " + l.Program + " (root-owned: root runs nothing that others can write)",
@@ -46,7 +50,7 @@ func steps(env *environment, l linux.Layout, disk *host.Disk, gate host.Gate) ([
 		operators.Step{FS: disk, Path: l.Operators, UID: env.For.UID, Name: env.For.Name},
 		linux.RangeStep{},
 	}
-	ground := linux.Ground{Rel: treeRel(manager), Gate: gate, Log: env.Log}
+	ground := linux.Ground{Rel: treeRel(manager), Marks: config.Marks, Gate: gate, Log: env.Log}
 	if manager.Kind == systemd.Systemd {
 		more, err := systemdSteps(env, l, disk, gate, manager, ground)
 		return append(all, more...), err
@@ -95,6 +99,15 @@ func systemdSteps(env *environment, l linux.Layout, disk *host.Disk, gate host.G
 	names := namesStep(gate)
 	names.Keeper = systemd.Service{Systemctl: ctl, Name: systemd.NamesService}
 	return append(all, names), nil
+}
+
+// readConfig reads what the admin changed.
+func readConfig(l linux.Layout) (linux.Config, error) {
+	c, err := linux.ReadConfig(l.Config)
+	if err != nil {
+		return c, hinted{err, "correct " + l.Config + " or remove it"}
+	}
+	return c, nil
 }
 
 func standaloneConfig(l linux.Layout) standalone.Config {

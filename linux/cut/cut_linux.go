@@ -34,10 +34,7 @@ type Cutter struct {
 
 // New opens the lasting connections. The zero Marks are the default ones.
 func New(marks nft.Marks, log *slog.Logger) (*Cutter, error) {
-	if marks == (nft.Marks{}) {
-		marks = nft.DefaultMarks()
-	}
-	c := &Cutter{marks: marks, log: log, diag: &conn{family: unix.NETLINK_SOCK_DIAG}, track: &conn{family: unix.NETLINK_NETFILTER}}
+	c := &Cutter{marks: marks.OrDefault(), log: log, diag: &conn{family: unix.NETLINK_SOCK_DIAG}, track: &conn{family: unix.NETLINK_NETFILTER}}
 	if err := errors.Join(c.diag.open(), c.track.open()); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

@@ -245,7 +245,7 @@ func TestHistory(t *testing.T) {
 func TestMarks(t *testing.T) {
 	for _, bad := range []Marks{{Belt: 1 << 30}, {1 << 30, 1 << 29, 1 << 28, 1 << 15, 1 << 26}, {1 << 30, 1 << 30, 1 << 28, 1 << 27, 1 << 26}, {3 << 29, 1 << 28, 1 << 27, 1 << 26, 1 << 25},
 		{1 << 30, 1 << 29, 1 << 28, 1 << 27, 1 << 27}, {1 << 30, 1 << 29, 1 << 28, 1 << 27, 0}} {
-		if _, err := bad.orDefault(); err == nil {
+		if bad.OrDefault().Check() == nil {
 			t.Errorf("%+v was taken", bad)
 		}
 	}
@@ -254,8 +254,8 @@ func TestMarks(t *testing.T) {
 			t.Errorf("%+v was taken", bad)
 		}
 	}
-	if m, err := (Marks{}).orDefault(); err != nil || m != DefaultMarks() {
-		t.Errorf("%+v, %v", m, err)
+	if m := (Marks{}).OrDefault(); m.Check() != nil || m != DefaultMarks() {
+		t.Errorf("%+v", m)
 	}
 	// Ids are in host byte order: the kernel compares registers.
 	if fCgroup(0x0102) != string(binary.NativeEndian.AppendUint64(nil, 0x0102)) {

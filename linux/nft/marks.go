@@ -29,19 +29,24 @@ func DefaultMarks() Marks {
 	return Marks{Belt: 0x40000000, Lease: 0x20000000, Host: 0x10000000, Ingress: 0x08000000, Foreign: 0x04000000}
 }
 
-// orDefault fills a zero value and refuses bits that overlap one another or the lease number.
-func (m Marks) orDefault() (Marks, error) {
+// OrDefault fills a zero value.
+func (m Marks) OrDefault() Marks {
 	if m == (Marks{}) {
-		return DefaultMarks(), nil
+		return DefaultMarks()
 	}
+	return m
+}
+
+// Check refuses bits that overlap one another or the lease number.
+func (m Marks) Check() error {
 	var seen uint32
 	for _, b := range m.all() {
 		if bits.OnesCount32(b) != 1 || b&0xffff != 0 || seen&b != 0 {
-			return m, fmt.Errorf("marks %#x: each must be one bit of its own above the low 16", m.all())
+			return fmt.Errorf("marks %#x: each must be one bit of its own above the low 16", m.all())
 		}
 		seen |= b
 	}
-	return m, nil
+	return nil
 }
 
 func (m Marks) all() []uint32 { return []uint32{m.Belt, m.Lease, m.Host, m.Ingress, m.Foreign} }
@@ -99,8 +104,8 @@ type Config struct {
 
 // normal fills defaults and refuses what would load and silently never match.
 func (c Config) normal() (Config, error) {
-	var err error
-	if c.Marks, err = c.Marks.orDefault(); err != nil {
+	c.Marks = c.Marks.OrDefault()
+	if err := c.Marks.Check(); err != nil {
 		return c, err
 	}
 	if c.Boxes == 0 {
