@@ -44,12 +44,8 @@ func identify(fd int) (Peer, error) {
 		p.close = func() error { return unix.Close(pidfd) }
 		return p, nil
 	case errors.Is(err, unix.ENOPROTOOPT):
-		start, err := startTime(p.PID)
-		if err != nil {
-			return Peer{}, err
-		}
-		p.alive = func() error { return sameStart(p.PID, start) }
-		return p, nil
+		p.alive, err = heldByStart(p.PID)
+		return p, err
 	}
 	return Peer{}, fmt.Errorf("SO_PEERPIDFD: %w", err) // EINVAL: the peer is gone
 }
@@ -64,6 +60,15 @@ func pidfdAlive(pidfd int) error {
 		return errors.New("the process that opened this connection has ended")
 	}
 	return nil
+}
+
+// heldByStart is for kernels before 6.5: a pid with another start time is another process.
+func heldByStart(pid int) (alive func() error, err error) {
+	start, err := startTime(pid)
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return sameStart(pid, start) }, nil
 }
 
 func sameStart(pid int, want string) error {
