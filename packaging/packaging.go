@@ -1,5 +1,5 @@
-// Package packaging carries the files that the binary installs itself: the systemd units. They are
-// templates; linux/systemd renders them.
+// Package packaging carries the files that the binary installs itself: the systemd units, and the scripts of
+// OpenRC and sysvinit. They are templates; linux/systemd and linux/initscript render them.
 //
 // It holds bytes only: it neither renders nor writes, and it knows no host.
 package packaging
@@ -9,7 +9,7 @@ import (
 	"io/fs"
 )
 
-//go:embed systemd/*.service systemd/*.socket
+//go:embed systemd/*.service systemd/*.socket openrc/minhost sysv/minhost
 var files embed.FS
 
 // Systemd returns the unit templates by name ("minhost-tree.service"), text/template syntax. The
@@ -22,3 +22,7 @@ func Systemd() fs.FS {
 	}
 	return sub
 }
+
+// InitScripts returns the templates "openrc/minhost" and "sysv/minhost". The second line of each is the
+// marker.
+func InitScripts() fs.FS { return files }

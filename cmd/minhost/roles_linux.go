@@ -58,6 +58,7 @@ func roles(env *environment, l linux.Layout) []*cobra.Command {
 		role("hold", "Make tree, belt and table, then hold the tree (started by the service manager)", func(ctx context.Context) error { return runHold(ctx, env, l) }),
 		role("names", "Keep the link that sends the zone to the answerer (started by the service manager)", func(ctx context.Context) error { return runNames(ctx, env, l) }),
 		supervise,
+		role("unsupervise", "End the supervisor, helper and answerer (called by the init)", func(ctx context.Context) error { return standalone.Stop(ctx, standaloneConfig(l)) }),
 		raw(listenVerb, standalone.ExecListen),
 		raw(errand.Verb, func(args []string) error { return errand.Child(args, errands()) }),
 		raw(selfTestVerb, func(args []string) error { return exitWith(selftest.Child(args, os.Stdout, os.Stderr)) }),

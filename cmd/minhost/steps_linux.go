@@ -13,6 +13,7 @@ import (
 	"github.com/gominimal/minhost/installer/host/filestep"
 	"github.com/gominimal/minhost/installer/operators"
 	"github.com/gominimal/minhost/linux"
+	"github.com/gominimal/minhost/linux/initscript"
 	"github.com/gominimal/minhost/linux/resolved"
 	"github.com/gominimal/minhost/linux/standalone"
 	"github.com/gominimal/minhost/linux/systemd"
@@ -55,11 +56,21 @@ func steps(env *environment, l linux.Layout, disk *host.Disk, gate host.Gate) ([
 		more, err := systemdSteps(env, l, disk, gate, manager, ground)
 		return append(all, more...), err
 	}
-	return append(all, standaloneSteps(env, l, disk, gate, manager, ground)...), nil
+	boot, err := bootStep(l, disk, gate, manager)
+	return append(all, standaloneSteps(env, l, disk, gate, boot, ground)...), err
 }
 
-// standaloneSteps are those of a host without a service manager that we know.
-func standaloneSteps(env *environment, l linux.Layout, disk *host.Disk, gate host.Gate, m systemd.Manager, ground linux.Ground) []installer.Step {
+// bootStep brings everything back at boot where the init takes a script of ours, and else says that nothing does.
+func bootStep(l linux.Layout, disk *host.Disk, gate host.Gate, m systemd.Manager) (installer.Step, error) {
+	s, ok, err := initscript.New(disk, host.Exec{Gate: gate}, systemd.HostEnv(), m.Kind, l.Program)
+	if !ok {
+		return &standalone.BootStep{Reason: m.Reason}, err
+	}
+	return s, err
+}
+
+// standaloneSteps are those of a host without systemd.
+func standaloneSteps(env *environment, l linux.Layout, disk *host.Disk, gate host.Gate, boot installer.Step, ground linux.Ground) []installer.Step {
 	return []installer.Step{
 		linux.TreeStep{Ground: ground},
 		linux.BeltStep{Ground: ground},
@@ -67,7 +78,7 @@ func standaloneSteps(env *environment, l linux.Layout, disk *host.Disk, gate hos
 		linux.TableStep{Ground: ground, Repair: env.repairTable},
 		&standalone.ServicesStep{Config: standaloneConfig(l), Gate: gate, Helper: env.askHelper, Answerer: askAnswerer,
 			Clean: func() error { return cleanRun(l, disk) }},
-		&standalone.BootStep{Reason: m.Reason},
+		boot,
 		namesStep(gate),
 	}
 }

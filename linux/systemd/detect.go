@@ -14,6 +14,8 @@ const (
 	Systemd Kind = "systemd"
 	// OpenRC runs the services, whatever PID 1 is. minhost supervises itself there.
 	OpenRC Kind = "openrc"
+	// SysVinit: PID 1 is sysvinit and runs the scripts of /etc/init.d. minhost supervises itself there.
+	SysVinit Kind = "sysvinit"
 	// Standalone: nothing that minhost knows. It supervises itself.
 	Standalone Kind = "standalone"
 )
@@ -55,6 +57,8 @@ func Detect(env Env) Manager {
 		m.Kind, m.Reason = Systemd, "/run/systemd/system exists"
 	case env.Exists("/run/openrc"):
 		m.Kind, m.Reason = OpenRC, fmt.Sprintf("/run/openrc exists and PID 1 is %s", init)
+	case init == "init" && env.Exists("/etc/inittab") && env.Exists("/etc/init.d/rc"):
+		m.Kind, m.Reason = SysVinit, "PID 1 is init, with /etc/inittab and /etc/init.d/rc"
 	default:
 		m.Kind, m.Reason = Standalone, fmt.Sprintf("PID 1 is %s, not systemd", init)
 	}

@@ -1,0 +1,70 @@
+package initscript
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"text/template"
+
+	"github.com/gominimal/minhost/linux/systemd"
+	"github.com/gominimal/minhost/packaging"
+)
+
+// Marker is the second line of each script. A script without it is not ours.
+const Marker = "# minhost: written by finalize-install; removed by finalize-install --undo"
+
+// Path is where both managers look.
+const Path = "/etc/init.d/minhost"
+
+// manager is how one of them is told of a script.
+type manager struct {
+	// linked is a pattern of the links that put the script into its runlevel.
+	linked string
+	// tellers are the programs that make them, with their arguments; the first that is installed counts.
+	tellers []teller
+}
+
+type teller struct {
+	program      string
+	add, without []string // arguments that put it in, and take it out
+}
+
+var managers = map[systemd.Kind]manager{
+	// Runlevel boot: what is in default is started with the network or after it.
+	systemd.OpenRC: {"/etc/runlevels/boot/minhost", []teller{
+		{"rc-update", []string{"add", "minhost", "boot"}, []string{"delete", "minhost", "boot"}},
+	}},
+	systemd.SysVinit: {"/etc/rcS.d/S??minhost", []teller{
+		{"update-rc.d", []string{"minhost", "defaults"}, []string{"minhost", "remove"}},
+	}},
+}
+
+// folder of the template of each.
+var templates = map[systemd.Kind]string{systemd.OpenRC: "openrc/minhost", systemd.SysVinit: "sysv/minhost"}
+
+// plainPath has no character that means something to a shell.
+var plainPath = regexp.MustCompile(`^(/[A-Za-z0-9._+-]+)+$`)
+
+// Script renders the script of that manager for the installed program.
+func Script(kind systemd.Kind, program string) ([]byte, error) {
+	name, ok := templates[kind]
+	if !ok {
+		return nil, fmt.Errorf("render init script: none for %s", kind)
+	}
+	if !plainPath.MatchString(program) || path.Clean(program) != program {
+		return nil, fmt.Errorf("render init script: program %q: want an absolute path of letters, digits and ._+-", program)
+	}
+	text, err := fs.ReadFile(packaging.InitScripts(), name)
+	if err != nil {
+		return nil, fmt.Errorf("render init script: %w", err)
+	}
+	t, err := template.New(name).Option("missingkey=error").Parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("render init script: %w", err)
+	}
+	var out bytes.Buffer
+	err = t.Execute(&out, struct{ Program, Marker string }{program, Marker})
+	return out.Bytes(), err
+}
