@@ -24,6 +24,8 @@ type Behaviour struct {
 	Enforcement api.Enforcement
 	// Fail gives methods an error instead of an effect.
 	Fail map[string]api.Error
+	// Give makes the descriptor that the reply to a method carries; nil for none. The fake closes it.
+	Give func(method string) *os.File
 	// Before is called with the decoded parameters (a pointer to <Method>In) before a method has
 	// its effect; the context ends with the connection. May be nil.
 	Before func(ctx context.Context, method string, in any)
@@ -215,5 +217,12 @@ func (d *dispatcher) VarlinkDispatch(ctx context.Context, call varlink.Call, met
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err) // ends the connection
 	}
-	return call.Reply(ctx, out)
+	var give []*os.File
+	if d.h.Give != nil {
+		if f := d.h.Give(method); f != nil {
+			defer f.Close()
+			give = append(give, f)
+		}
+	}
+	return call.ReplyWithFDs(ctx, out, give)
 }
