@@ -44,7 +44,7 @@ func Jobs(l Layout, digest string, answerer netip.AddrPort, e Evidence) (loopbac
 	}
 	loopback = launchd.Spec{
 		ID: LoopbackID, Describe: "have launchd bring the range back at every boot (" + LoopbackLabel + ")",
-		Loses: "after a reboot no box gets an address", Job: job(LoopbackLabel, "apply", "--only", string(RangeID)),
+		Loses: "after a reboot no box gets an address", Job: job(LoopbackLabel, "apply", "--at-boot", "--only", string(RangeID)),
 	}
 	loopback.Job.OneShot = true
 	resolverd = launchd.Spec{

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
+	"github.com/gominimal/minhost/installer"
 	"github.com/gominimal/minhost/installer/api"
 )
 
@@ -71,13 +73,25 @@ func (env *environment) liveBoxes(ctx context.Context) ([]string, error) {
 	return live, nil
 }
 
-// undoElevated runs the installed program as root: it is root's own and nobody else can write it.
+// undoElevated runs the installed program as root: it is root's own and nobody else can write it. Where an
+// undo before this one removed it, and left something, root runs a copy of this program.
 func (env *environment) undoElevated(ctx context.Context, f finalizeFlags) error {
-	script := "exec " + env.Platform.Program + " finalize-install --undo --apply"
-	if f.force {
-		script += " --force"
+	files, err := env.Platform.Files()
+	if err != nil {
+		return err
 	}
-	return env.elevate(ctx, script+"\n")
+	args := []string{"--undo"}
+	if f.force {
+		args = append(args, "--force")
+	}
+	if _, err := files.Lstat(env.Platform.Program); errors.Is(err, fs.ErrNotExist) {
+		script, err := env.script(installer.Plan{}, args...)
+		if err != nil {
+			return err
+		}
+		return env.elevate(ctx, script)
+	}
+	return env.elevate(ctx, "exec "+installer.Quote(env.Platform.Program)+" finalize-install --apply "+strings.Join(args, " ")+"\n")
 }
 
 // showUndo says what undo is made of: the journal is root's.

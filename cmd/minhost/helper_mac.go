@@ -27,7 +27,7 @@ import (
 const noVerdict = "macOS decides about packets per user or per signed program, not per box: without a network extension no box can be confined"
 
 // macHelper is `minhost helper`: replay, then serve until SIGTERM.
-func macHelper(ctx context.Context, env *environment, l darwin.Layout) error {
+func macHelper(ctx context.Context, env *environment, l darwin.Layout, edges macEdges) error {
 	boot, err := env.Platform.BootID()
 	if err != nil {
 		return fmt.Errorf("helper: boot id: %w", err)
@@ -59,7 +59,7 @@ func macHelper(ctx context.Context, env *environment, l darwin.Layout) error {
 	h := helper.New(helperTimes(helper.Config{
 		Version: programVersion(), BootID: boot, ServiceManager: "launchd", Unenforceable: noVerdict, OneProcess: true,
 		SharedLocalhost: "macOS has no localhost per box: servers bind the box's own address",
-		Tree:            macTree{tree}, Names: names, Range: &macRangePort{}, Processes: macProcesses{table}, Sockets: macSockets{}, Peers: helper.KernelPeers{},
+		Tree:            macTree{tree}, Names: names, Range: &macRangePort{}, Processes: macProcesses{table, edges.PIDOf}, Sockets: macSockets{}, Peers: helper.KernelPeers{},
 		Checker: macChecker{}, Store: store, Operators: operatorCheck(files, l.Operators), Local: macLocal,
 		Log: env.Log,
 	}))

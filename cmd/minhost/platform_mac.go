@@ -27,6 +27,8 @@ type macEdges struct {
 	Interfaces func(host.Gate) loopback.Interfaces
 	// Activate takes over the sockets that launchd holds.
 	Activate func(names ...string) ([]*os.File, error)
+	// PIDOf reads the pid of a process descriptor; nil where there are none.
+	PIDOf func(*os.File) (int, error)
 	// Libc looks a name up by getaddrinfo; nil on the model, where that would be another system's.
 	Libc func(context.Context, string) (netip.Addr, error)
 }

@@ -67,7 +67,10 @@ func (p *macRangePort) Free(a netip.Addr) error {
 }
 
 // macProcesses opens processes by pid and start time.
-type macProcesses struct{ table procs.Table }
+type macProcesses struct {
+	table procs.Table
+	pidOf func(*os.File) (int, error)
+}
 
 func (p macProcesses) Open(pid int) (helper.Process, error) {
 	i, err := p.table.Info(pid)
@@ -77,8 +80,15 @@ func (p macProcesses) Open(pid int) (helper.Process, error) {
 	return macProcess{p.table, i}, nil
 }
 
-func (macProcesses) FromFD(*os.File) (helper.Process, error) {
-	return nil, errors.New("macOS has no pidfd: give the pid")
+func (p macProcesses) FromFD(f *os.File) (helper.Process, error) {
+	if p.pidOf == nil {
+		return nil, errors.New("macOS has no descriptors of processes: give the pid")
+	}
+	pid, err := p.pidOf(f)
+	if err != nil {
+		return nil, err
+	}
+	return p.Open(pid)
 }
 
 // macProcess is one of them.

@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
+	"os"
 	"os/signal"
 	"runtime"
 	"syscall"
@@ -30,7 +32,7 @@ func macRoles(env *environment, l darwin.Layout, edges macEdges) []*cobra.Comman
 			}}
 	}
 	return []*cobra.Command{
-		role("helper", "Serve the API (started by launchd)", func(ctx context.Context) error { return macHelper(ctx, env, l) }),
+		role("helper", "Serve the API (started by launchd)", func(ctx context.Context) error { return macHelper(ctx, env, l, edges) }),
 		role("resolverd", "Answer the zone (started by launchd)", func(ctx context.Context) error { return macResolverd(ctx, env, l, edges) }),
 	}
 }
@@ -45,9 +47,56 @@ func macResolverd(ctx context.Context, env *environment, l darwin.Layout, edges 
 	if err != nil {
 		return fmt.Errorf("resolverd: %w", err)
 	}
+	if files, err = macComplete(files); err != nil {
+		return fmt.Errorf("resolverd: %w", err)
+	}
 	env.Log.Info("ready", append([]any{"part", "answerer"}, (darwin.Boot{Run: host.Exec{}}).Stamp(ctx)...)...)
 	runtime.GOMAXPROCS(max(resolverd.Processors, runtime.GOMAXPROCS(0)))
 	return resolverd.Run(ctx, resolverd.Config{
 		Port: resolverd.DefaultPort, Files: files, ZoneFile: l.Zone, BootID: boot, Log: env.Log,
 	})
+}
+
+// macComplete binds what launchd did not hand over: everything when the answerer was started by hand, and
+// a socket whose port was taken when launchd loaded the job, of which launchd tells nobody.
+func macComplete(files []*os.File) ([]*os.File, error) {
+	at := macZone().Server
+	busy := func(network string, err error) error {
+		for _, f := range files {
+			f.Close()
+		}
+		return macBusy(network, at, err)
+	}
+	have := map[int]bool{}
+	for _, f := range files {
+		// What it is counts, not its name or place.
+		if kind, err := syscall.GetsockoptInt(int(f.Fd()), syscall.SOL_SOCKET, syscall.SO_TYPE); err == nil {
+			have[kind] = true
+		}
+	}
+	if !have[syscall.SOCK_DGRAM] {
+		u, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
+		if err != nil {
+			return nil, busy("udp", err)
+		}
+		defer u.Close()
+		f, err := u.File()
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	if !have[syscall.SOCK_STREAM] {
+		t, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(at))
+		if err != nil {
+			return nil, busy("tcp", err)
+		}
+		defer t.Close()
+		f, err := t.File()
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
 }

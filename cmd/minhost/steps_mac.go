@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"time"
@@ -115,19 +116,25 @@ func macHelperAnswers(ctx context.Context, env *environment) error {
 
 // macPortFree binds the answerer's port for a moment. launchd would not say that it could not.
 func macPortFree(zone resolverfile.Zone) error {
-	busy := func(network string, err error) error {
-		return fmt.Errorf("%s %s is taken: %w, %s", network, zone.Server, err, portholder.Remedy(network, zone.Server))
-	}
 	u, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(zone.Server))
 	if err != nil {
-		return busy("udp", err)
+		return macBusy("udp", zone.Server, err)
 	}
 	defer u.Close()
 	t, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(zone.Server))
 	if err != nil {
-		return busy("tcp", err)
+		return macBusy("tcp", zone.Server, err)
 	}
 	return t.Close()
+}
+
+// macBusy says what to type about a port that cannot be had.
+func macBusy(network string, at netip.AddrPort, err error) error {
+	var sys *net.OpError
+	if errors.As(err, &sys) {
+		err = sys.Err // the rest repeats network and address
+	}
+	return fmt.Errorf("listen %s %s: %w, %s", network, at, err, portholder.Remedy(network, at))
 }
 
 // macCleanRun removes what the helper wrote, once it has ended.

@@ -20,7 +20,7 @@ const digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
 func jobs() map[string]Job {
 	program := "/Library/PrivilegedHelperTools/dev.minimal.minhost"
 	return map[string]Job{
-		"loopback": {Label: "dev.minimal.loopback", Program: []string{program, "apply", "--only", "range"}, SHA256: digest,
+		"loopback": {Label: "dev.minimal.loopback", Program: []string{program, "apply", "--at-boot", "--only", "range"}, SHA256: digest,
 			OneShot: true, Log: "/private/var/log/dev.minimal.loopback.log"},
 		"resolverd": {Label: "dev.minimal.resolverd", Program: []string{program, "resolverd"}, SHA256: digest, User: "nobody",
 			Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:15353")}, Log: "/private/var/log/dev.minimal.resolverd.log"},

@@ -1,6 +1,7 @@
 package launchd
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -112,8 +113,12 @@ func (s *Step) Apply(ctx context.Context, rec *installer.Record) error {
 	if err != nil {
 		return err
 	}
-	if status.Loaded && sameButProgram(old, s.content) {
-		return s.again(ctx, rec)
+	if status.Loaded && !bytes.Equal(old, s.content) && sameButProgram(old, s.content) {
+		err := s.again(ctx, rec)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		// Perhaps it is launchd that holds something wrong: from the beginning then.
 	}
 	if !status.Loaded && s.spec.Free != nil {
 		if err := s.spec.Free(ctx); err != nil {

@@ -48,6 +48,7 @@ type job struct {
 	leaving bool
 	again   bool
 	started time.Time
+	turn    int // of startAfter: only the last one counts
 }
 
 func (l *launchd) read(path string) (*job, error) {
@@ -98,10 +99,12 @@ func (j *job) closeSockets() {
 // startAfter starts the process later: first there is xpcproxy, then the program. The lock is held.
 func (j *job) startAfter(d time.Duration) {
 	j.state = "xpcproxy"
+	j.turn++
+	turn := j.turn
 	time.AfterFunc(d+j.l.mac.seconds(0.3), func() {
 		j.l.mu.Lock()
 		defer j.l.mu.Unlock()
-		if j.l.over || j.leaving || j.l.jobs[j.plist.Label] != j || j.pid != 0 {
+		if j.l.over || j.leaving || j.l.jobs[j.plist.Label] != j || j.pid != 0 || j.turn != turn {
 			return
 		}
 		if err := j.start(); err != nil {

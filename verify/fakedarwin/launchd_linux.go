@@ -60,6 +60,7 @@ func (l *launchd) shutdown() {
 	for _, j := range all {
 		j.kill(syscall.SIGKILL)
 		j.closeSockets()
+		j.waitGone(5 * time.Second)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,6 +36,8 @@ type Mac struct {
 	Profile bool
 	// Offline takes the network away: who asks with AI_ADDRCONFIG gets no A.
 	Offline bool
+	// AtBoot is called before launchd's jobs start.
+	AtBoot func()
 
 	mu       sync.Mutex
 	lo0      []Alias
@@ -44,12 +47,12 @@ type Mac struct {
 	prompts  int
 	calls    []string // of programs, in order: "name arg ..."
 	listener net.Listener
+	folder   *watch
 }
 
 type bootState struct {
-	id   string
-	at   time.Time
-	skew time.Duration // of the clock against the test's
+	id string
+	at time.Time
 }
 
 // Start brings the model up on a root that Build made, and boots it.
@@ -62,8 +65,11 @@ func (m *Mac) Start() error {
 		return err
 	}
 	m.listener, m.resolver = l, newResolver(m)
+	if m.folder, err = newWatch(m.Root, "private/etc", "resolver"); err != nil {
+		return err
+	}
 	go m.accept()
-	return m.bootUp(0)
+	return m.bootUp()
 }
 
 // Stop ends everything that runs in the model.
@@ -71,6 +77,7 @@ func (m *Mac) Stop() {
 	m.launchd.shutdown()
 	m.killAll()
 	m.listener.Close()
+	m.folder.close()
 	m.clearLo0()
 }
 
@@ -88,23 +95,55 @@ func (m *Mac) Reboot(jump time.Duration) error {
 			os.RemoveAll(filepath.Join(m.Root, dir, n.Name()))
 		}
 	}
-	return m.bootUp(jump)
+	if err := m.shiftLogs(-jump); err != nil {
+		return err
+	}
+	return m.bootUp()
 }
 
-func (m *Mac) bootUp(jump time.Duration) error {
+func (m *Mac) bootUp() error {
 	var b [16]byte
 	rand.Read(b[:])
 	m.mu.Lock()
-	m.boot = bootState{fmt.Sprintf("%X-%X-%X-%X-%X", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), time.Now(), m.boot.skew + jump}
+	m.boot = bootState{fmt.Sprintf("%X-%X-%X-%X-%X", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), time.Now()}
 	m.launchd = newLaunchd(m)
 	m.mu.Unlock()
 	m.resolver.flush()
 	if err := m.resetLo0(); err != nil {
 		return err
 	}
+	if m.AtBoot != nil {
+		m.AtBoot()
+	}
 	m.launchd.bootAll()
 	return nil
 }
+
+// shiftLogs is a jump of the clock: the stamps of before the boot are as far off as it went. (kern.boottime
+// moves with the clock, so that what runs now sees nothing of it.)
+func (m *Mac) shiftLogs(by time.Duration) error {
+	logs, err := filepath.Glob(filepath.Join(m.Root, "private/var/log/*.log"))
+	for _, path := range logs {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		text := stamp.ReplaceAllStringFunc(string(b), func(s string) string {
+			at, err := time.Parse(time.RFC3339Nano, strings.TrimPrefix(s, "time="))
+			if err != nil {
+				return s
+			}
+			return "time=" + at.Add(by).Format("2006-01-02T15:04:05.000Z07:00")
+		})
+		// In place: owner and mode stay.
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+var stamp = regexp.MustCompile(`time=\S+`)
 
 // killAll ends every process whose root is the model's.
 func (m *Mac) killAll() {

@@ -74,7 +74,7 @@ func (m *Mac) sysctl(c Call) Answer {
 		case "kern.bootsessionuuid":
 			fmt.Fprintln(&out, m.boot.id)
 		case "kern.boottime":
-			at := m.boot.at.Add(m.boot.skew)
+			at := m.boot.at
 			fmt.Fprintf(&out, "{ sec = %d, usec = %d } %s\n", at.Unix(), at.Nanosecond()/1000, at.Format(time.ANSIC))
 		default:
 			return fail(1, "sysctl: unknown oid '%s'", name)

@@ -1,5 +1,10 @@
 package fakedarwin
 
+import (
+	"encoding/json"
+	"net"
+)
+
 // Socket is where the model listens for its programs, from the model's root.
 const Socket = "/.model.sock"
 
@@ -21,4 +26,17 @@ type Answer struct {
 var Programs = [...]string{
 	"/sbin/ifconfig", "/bin/launchctl", "/usr/sbin/scutil", "/usr/bin/dscacheutil", "/usr/bin/killall", "/usr/sbin/sysctl",
 	"/usr/bin/sw_vers", "/usr/bin/plutil", "/usr/bin/sudo", "/usr/bin/id", "/usr/sbin/netstat", "/usr/bin/shasum",
+}
+
+// Ask is what a program of the model does, from inside its root.
+func Ask(call Call) (answer Answer, err error) {
+	c, err := net.Dial("unix", Socket)
+	if err != nil {
+		return answer, err
+	}
+	defer c.Close()
+	if err := json.NewEncoder(c).Encode(call); err != nil {
+		return answer, err
+	}
+	return answer, json.NewDecoder(c).Decode(&answer)
 }

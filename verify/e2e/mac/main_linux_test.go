@@ -118,7 +118,7 @@ func (m *mac) tellLogs() {
 	logs, _ := filepath.Glob(filepath.Join(m.Root, "private/var/log/*"))
 	for _, l := range logs {
 		b, _ := os.ReadFile(l)
-		m.t.Logf("%s:\n%s", filepath.Base(l), b)
+		m.t.Logf("%s:\n%s", filepath.Base(l), b[max(0, len(b)-2000):])
 	}
 }
 

@@ -5,10 +5,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -23,7 +21,7 @@ func run(name string, args []string) int {
 	if name == "plutil" || name == "shasum" {
 		call.Stdin, _ = io.ReadAll(os.Stdin)
 	}
-	answer, err := ask(call)
+	answer, err := fakedarwin.Ask(call)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: the model: %v\n", name, err)
 		return 70
@@ -34,18 +32,6 @@ func run(name string, args []string) int {
 		return sudo(args)
 	}
 	return answer.Code
-}
-
-func ask(call fakedarwin.Call) (answer fakedarwin.Answer, err error) {
-	c, err := net.Dial("unix", fakedarwin.Socket)
-	if err != nil {
-		return answer, err
-	}
-	defer c.Close()
-	if err := json.NewEncoder(c).Encode(call); err != nil {
-		return answer, err
-	}
-	return answer, json.NewDecoder(c).Decode(&answer)
 }
 
 // sudo becomes root and the command: "-n" is the one flag that minhost uses.
