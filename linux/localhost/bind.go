@@ -20,6 +20,7 @@ func bind4(c Config) asm.Instructions {
 		judgeBind(),
 		at("rewrite", note(1, "write")),
 		remember4(noteLocalSet, noteLocalPort, noteLocal),
+		mirror(c, ""),
 		asm.Instructions{
 			asm.StoreMem(asm.R6, ctxIP4, asm.R7, asm.Word).WithSymbol("write"),
 			asm.Mov.Imm(asm.R0, bindNoCapability),
@@ -47,11 +48,13 @@ func bind6(c Config) asm.Instructions {
 			asm.LoadMem(asm.R1, asm.R6, ctxProtocol, asm.Word),
 			asm.JEq.Imm(asm.R1, protocolUDP, "six"),
 		},
+		taken(),
 		at("mapped", note(1, "write")),
 		remember6(noteLocalSet, noteLocalPort, noteLocal),
+		mirror(c, ""),
 		at("write", writeMapped(asm.R7)),
 		asm.Instructions{asm.Mov.Imm(asm.R0, bindNoCapability), asm.Return()},
-		bindSix(), own(), deny(), pass())
+		bindSix(c), own(), deny(), pass())
 }
 
 // judgeBind goes to rewrite, own, deny or pass by the address in R9.
@@ -131,4 +134,30 @@ func writeMapped(from asm.Register) asm.Instructions {
 		asm.StoreMem(asm.R6, ctxIP6+8, asm.R1, asm.Word),
 		asm.StoreMem(asm.R6, ctxIP6+12, from, asm.Word),
 	}
+}
+
+// taken goes to six when a listener of the box has the port on IPv4 alone: [::1] is beside 127.0.0.1 then, as
+// elsewhere. One that was bound on :: or ::1 is in the way, which the kernel says of the mapped address.
+func taken() asm.Instructions {
+	return join(
+		ownTuple(),
+		asm.Instructions{
+			asm.FnSkLookupTcp.Call(),
+			asm.JEq.Imm(asm.R0, 0, "mapped"),
+			asm.Mov.Reg(asm.R8, asm.R0),
+			asm.Mov.Imm(asm.R9, 0),
+			asm.LoadMem(asm.R1, asm.R8, sockSrcIP4, asm.Word),
+			asm.JNE.Reg32(asm.R1, asm.R7, "looked"),
+			asm.Mov.Imm32(asm.R9, mappedWord),
+			mapPointer(mapNotes),
+			asm.Mov.Reg(asm.R2, asm.R8),
+			asm.Mov.Imm(asm.R3, 0),
+			asm.Mov.Imm(asm.R4, 0),
+			asm.FnSkStorageGet.Call(),
+			asm.JEq.Imm(asm.R0, 0, "looked"),
+			asm.LoadMem(asm.R9, asm.R0, noteLocal+8, asm.Word),
+			asm.Mov.Reg(asm.R1, asm.R8).WithSymbol("looked"),
+			asm.FnSkRelease.Call(),
+			asm.JEq.Imm32(asm.R9, mappedWord, "six"),
+		})
 }

@@ -9,6 +9,7 @@ func sendmsg4(c Config) asm.Instructions { return dial4(c, false) }
 
 func dial4(c Config, connect bool) asm.Instructions {
 	known := asm.Instructions{asm.Ja.Label("remember")}
+	above := func(string) asm.Instructions { return nil }
 	source := asm.Instructions{
 		// An unconnected socket sends from its wildcard: from the own address then.
 		asm.LoadMem(asm.R1, asm.R6, ctxSrcIP4, asm.Word),
@@ -17,6 +18,7 @@ func dial4(c Config, connect bool) asm.Instructions {
 	}
 	if connect {
 		source = bindSource(familyIP4)
+		above = func(suffix string) asm.Instructions { return mirror(c, suffix) }
 	} else {
 		known = connected()
 	}
@@ -37,11 +39,13 @@ func dial4(c Config, connect bool) asm.Instructions {
 		at("note", known),
 		at("remember", note(1, "write")),
 		remember4(notePeerSet, notePeerPort, notePeer),
+		above(""),
 		asm.Instructions{asm.StoreMem(asm.R6, ctxIP4, asm.R7, asm.Word).WithSymbol("write")},
 		source,
 		jump("pass"),
 		at("host", note(1, "write host")),
 		remember4(notePeerSet, notePeerPort, notePeer),
+		above(" host"),
 		asm.Instructions{
 			asm.Mov.Imm32(asm.R1, loopback).WithSymbol("write host"),
 			asm.StoreMem(asm.R6, ctxIP4, asm.R1, asm.Word),
@@ -70,7 +74,7 @@ func sendmsg6(c Config) asm.Instructions {
 		unlessPure("pass"),
 		home(c),
 		unless(flagOwn, "pass"),
-		dialSix("pass"),
+		dialSix(Config{}, "pass"),
 		pass())
 }
 
@@ -83,7 +87,7 @@ func connect6(c Config) asm.Instructions {
 		at("look", home(c)),
 		unlessPure("judge"),
 		unless(flagOwn, "pass"),
-		dialSix("no six"),
+		dialSix(c, "no six"),
 		asm.Instructions{asm.Mov.Imm(asm.R1, 0).WithSymbol("no six")},
 		sixOnly("pass"),
 		asm.Instructions{asm.Mov.Imm(asm.R8, flagOwn)}, // it was looked at
@@ -92,18 +96,21 @@ func connect6(c Config) asm.Instructions {
 		remember6(notePeerSet, notePeerPort, notePeer),
 		asm.Instructions{
 			// Dialling :: means ::1, and ::ffff:0.0.0.0 means 127.0.0.1.
-			asm.JNE.Imm(asm.R9, 0, "write"),
+			asm.JNE.Imm(asm.R9, 0, "known"),
 			asm.Mov.Imm32(asm.R1, oneWord),
 			asm.LoadMem(asm.R2, asm.RFP, atPure, asm.Word),
 			asm.JNE.Imm(asm.R2, 0, "any"),
 			asm.Mov.Imm32(asm.R1, loopback),
 			asm.StoreMem(asm.R8, notePeer+12, asm.R1, asm.Word).WithSymbol("any"),
 		},
+		asm.Instructions{asm.Mov.Imm(asm.R1, 0).WithSymbol("known")},
+		mirror(c, ""),
 		at("write", writeMapped(asm.R7)),
 		bindSource(familyIP6),
 		jump("pass"),
 		at("host", note(1, "write host")),
 		remember6(notePeerSet, notePeerPort, notePeer),
+		mirror(c, " host"),
 		asm.Instructions{
 			asm.Mov.Imm32(asm.R1, loopback).WithSymbol("write host"),
 			asm.StoreMem(asm.R6, ctxIP6+12, asm.R1, asm.Word),
@@ -127,15 +134,7 @@ func judgeDial() asm.Instructions {
 // box's, so whoever is bound to it is the box. 127.0.0.2 and the rest of 127.0.0.0/8 reach what was bound
 // on a wildcard, as always.
 func listener() asm.Instructions {
-	return asm.Instructions{
-		asm.StoreImm(asm.RFP, atTuple, 0, asm.Word),
-		asm.StoreImm(asm.RFP, atTuple+4, 0, asm.Word),
-		asm.StoreMem(asm.RFP, atTuple, asm.R7, asm.Word),
-		asm.StoreMem(asm.RFP, atTuple+4, asm.R7, asm.Word),
-		asm.StoreImm(asm.RFP, atTuple+8, 0, asm.Half),
-		asm.LoadMem(asm.R1, asm.R6, ctxPort, asm.Word),
-		asm.StoreMem(asm.RFP, atTuple+10, asm.R1, asm.Half),
-		asm.LoadMem(asm.R8, asm.R6, ctxProtocol, asm.Word),
+	return join(ownTuple(), asm.Instructions{
 		// A connected UDP socket is found by who it is connected to: the sender.
 		asm.JNE.Imm(asm.R8, protocolUDP, "lookup"),
 		asm.LoadMem(asm.R1, asm.R6, ctxSocket, asm.DWord),
@@ -144,11 +143,6 @@ func listener() asm.Instructions {
 		asm.HostTo(asm.BE, asm.R1, asm.Half),
 		asm.StoreMem(asm.RFP, atTuple+8, asm.R1, asm.Half),
 		asm.Mov.Reg(asm.R1, asm.R6).WithSymbol("lookup"),
-		asm.Mov.Reg(asm.R2, asm.RFP),
-		asm.Add.Imm(asm.R2, atTuple),
-		asm.Mov.Imm(asm.R3, 12),
-		asm.Mov.Imm(asm.R4, -1), // BPF_F_CURRENT_NETNS
-		asm.Mov.Imm(asm.R5, 0),
 		asm.JEq.Imm(asm.R8, protocolTCP, "find tcp"),
 		asm.JNE.Imm(asm.R8, protocolUDP, "pass"),
 		asm.FnSkLookupUdp.Call(),
@@ -175,6 +169,24 @@ func listener() asm.Instructions {
 
 		asm.Mov.Reg(asm.R1, asm.R8).WithSymbol("own listener"),
 		asm.FnSkRelease.Call(),
+	})
+}
+
+// ownTuple prepares the lookup of a socket at the own address on the port of the call: its protocol is in R8.
+func ownTuple() asm.Instructions {
+	return asm.Instructions{
+		asm.StoreMem(asm.RFP, atTuple, asm.R7, asm.Word),
+		asm.StoreMem(asm.RFP, atTuple+4, asm.R7, asm.Word),
+		asm.StoreImm(asm.RFP, atTuple+8, 0, asm.Half),
+		asm.LoadMem(asm.R1, asm.R6, ctxPort, asm.Word),
+		asm.StoreMem(asm.RFP, atTuple+10, asm.R1, asm.Half),
+		asm.LoadMem(asm.R8, asm.R6, ctxProtocol, asm.Word),
+		asm.Mov.Reg(asm.R1, asm.R6),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, atTuple),
+		asm.Mov.Imm(asm.R3, 12),
+		asm.Mov.Imm(asm.R4, -1), // BPF_F_CURRENT_NETNS
+		asm.Mov.Imm(asm.R5, 0),
 	}
 }
 

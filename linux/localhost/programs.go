@@ -20,6 +20,9 @@ type Config struct {
 	// Level is the depth of a leaf below the root of the hierarchy, as the kernel counts: from its own root,
 	// also for who is in a cgroup namespace.
 	Level int
+	// Multipath: the kernel tells the MPTCP socket above a TCP one (bpf_skc_to_mptcp_sock, 5.19). Without it
+	// servers that use MPTCP are shown their box's address. Fit sets it.
+	Multipath bool
 }
 
 // Check says what is wrong with a config.

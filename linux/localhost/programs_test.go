@@ -24,7 +24,7 @@ func programs(t *testing.T, c Config) []Program {
 
 // The programs as text. Read the diff: each line is an address that a box gets or not.
 func TestGolden(t *testing.T) {
-	for _, p := range programs(t, Config{NetnsCookie: 0x1234, Level: 3}) {
+	for _, p := range programs(t, Config{NetnsCookie: 0x1234, Level: 3, Multipath: true}) {
 		got := fmt.Sprintf("%s %s %s\n%v", p.Name, p.Type, p.Attach, p.Instructions)
 		file := filepath.Join("testdata", p.Role+".txt")
 		if *update {
@@ -44,7 +44,7 @@ func TestGolden(t *testing.T) {
 
 // Whatever changes a program changes its name, and nothing else does.
 func TestNames(t *testing.T) {
-	base := Config{NetnsCookie: 0x1234, Level: 3}
+	base := Config{NetnsCookie: 0x1234, Level: 3, Multipath: true}
 	again := programs(t, base)
 	seen := map[string]bool{}
 	for i, p := range programs(t, base) {
@@ -63,7 +63,7 @@ func TestNames(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range []Config{{0x1235, 3}, {0x1234, 4}} {
+	for _, c := range []Config{{0x1235, 3, true}, {0x1234, 4, true}} {
 		for i, p := range programs(t, c) {
 			// postBind6 asks for no namespace: the notes that it reads are made in the right one only.
 			if same := p.Name == again[i].Name; same != (p.Role == "minhost_O" && c.Level == 3) {
@@ -74,7 +74,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	for word, bad := range map[string]Config{"cookie": {0, 3}, "level": {1, 0}, "256": {1, 256}} {
+	for word, bad := range map[string]Config{"cookie": {Level: 3}, "level": {NetnsCookie: 1}, "256": {NetnsCookie: 1, Level: 256}} {
 		if ps, err := Programs(bad); err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%+v: %d programs, %v", bad, len(ps), err)
 		}
@@ -83,7 +83,7 @@ func TestCheck(t *testing.T) {
 
 // Every label is led to, and each program ends with an answer.
 func TestEveryJumpLands(t *testing.T) {
-	for _, p := range programs(t, Config{NetnsCookie: 1, Level: 1}) {
+	for _, p := range programs(t, Config{NetnsCookie: 1, Level: 1, Multipath: true}) {
 		offsets, err := p.Instructions.SymbolOffsets()
 		if err != nil {
 			t.Fatal(err)

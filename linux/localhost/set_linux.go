@@ -37,7 +37,7 @@ func New(boxesFD, rootFD, below int, cookie uint64, gate host.Gate) (*Set, error
 	if err != nil {
 		return nil, err
 	}
-	programs, err := Programs(Config{NetnsCookie: cookie, Level: depth + below + 1})
+	programs, err := Programs(Fit(Config{NetnsCookie: cookie, Level: depth + below + 1}))
 	if err != nil {
 		return nil, err
 	}

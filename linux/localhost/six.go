@@ -120,7 +120,7 @@ func sixAt() asm.Instructions {
 
 // bindSix binds to the port that stands for the one asked for, where a live socket has it: the kernel says
 // then whether two may. Otherwise to one that is free.
-func bindSix() asm.Instructions {
+func bindSix(c Config) asm.Instructions {
 	return join(
 		at("six", asm.Instructions{asm.StoreImm(asm.RFP, atReal, 0, asm.Word)}),
 		six("free"),
@@ -133,6 +133,9 @@ func bindSix() asm.Instructions {
 			asm.StoreMem(asm.R8, noteLocalPort, asm.R1, asm.Word),
 			asm.LoadMem(asm.R1, asm.RFP, atLeaf, asm.DWord),
 			asm.StoreMem(asm.R8, noteLeaf, asm.R1, asm.DWord),
+		},
+		mirror(c, " six"),
+		asm.Instructions{
 			asm.LoadMem(asm.R1, asm.RFP, atReal, asm.Word).WithSymbol("write six"),
 			asm.StoreMem(asm.R6, ctxPort, asm.R1, asm.Word),
 			asm.Mov.Imm32(asm.R1, oneWord),
@@ -143,7 +146,7 @@ func bindSix() asm.Instructions {
 }
 
 // dialSix sends a call to ::1 or :: to the socket that stands for the port, and jumps when there is none.
-func dialSix(none string) asm.Instructions {
+func dialSix(c Config, none string) asm.Instructions {
 	return join(
 		six(none),
 		note(1, "write six"),
@@ -153,6 +156,9 @@ func dialSix(none string) asm.Instructions {
 			asm.StoreMem(asm.R8, notePeerPort, asm.R1, asm.Word),
 			asm.Mov.Imm32(asm.R1, oneWord),
 			asm.StoreMem(asm.R8, notePeer+12, asm.R1, asm.Word),
+		},
+		mirror(c, " six"),
+		asm.Instructions{
 			asm.LoadMem(asm.R1, asm.RFP, atReal, asm.Word).WithSymbol("write six"),
 			asm.StoreMem(asm.R6, ctxPort, asm.R1, asm.Word),
 			asm.Mov.Imm32(asm.R1, oneWord),

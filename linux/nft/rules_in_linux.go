@@ -28,6 +28,8 @@ func (b builder) fromBox() []Rule {
 		rule(b.ended(), goTo("refuse_in")),
 		rule(notPureSYN(), goTo("ok_in")),
 		rule([]expr.Any{b.leaf(r0)}, b.ourMark(r0+2), []expr.Any{lookup(setSelfMark, r0)}, goTo("note")),
+		b.notAtHome(leased, goTo("refuse_in")),
+		b.notAtHome(unpublished, goTo("refuse_in")),
 		rule(b.inBoxes(), markHas(b.Marks.Host), b.declared(), goTo("note")),
 		// The mark has the bit that the sender's rules admit it, so these are declared by both too.
 		rule([]expr.Any{b.leaf(r0)}, b.ourMark(r0+2), []expr.Any{lookup(setInBox, r0)}, goTo("note")),
@@ -43,6 +45,20 @@ func (b builder) fromBox() []Rule {
 		rule(markHas(b.Marks.Host), accept()),
 		rule(goTo("refuse_in")),
 	}
+}
+
+// Ranges of addresses that boxes get, as a mask and what is behind it.
+var (
+	leased      = [2][]byte{{255, 255, 255, 0}, {127, 0, 64, 0}}
+	unpublished = [2][]byte{{255, 255, 0, 0}, {127, 65, 0, 0}}
+)
+
+// notAtHome matches what goes to an address of a range of boxes that is not the receiver's own: a wildcard is
+// bound to the addresses of the others too, and so is what listens or sends unbound.
+func (b builder) notAtHome(within [2][]byte, then []expr.Any) Rule {
+	return rule(ipv4(), []expr.Any{daddr4(rTmp),
+		&expr.Bitwise{SourceRegister: rTmp, DestRegister: rTmp, Len: 4, Mask: within[0], Xor: u32(0)}, eq(rTmp, within[1]),
+		b.leaf(r0), daddr4(r0 + 2), &expr.Lookup{SetName: setAddress, SourceRegister: r0, Invert: true}}, then)
 }
 
 // declared matches ports that the receiving box opened to others than this host.
@@ -67,6 +83,8 @@ func (b builder) toBox() []Rule {
 		rule(b.unasked(), notProto(protoTCP), goTo("refuse_to")),
 		rule(b.unasked(), tcpFlags(tcpRST, tcpRST, false), goTo("refuse_to")),
 		rule(tcpFlags(tcpSYN|tcpRST|tcpACK, tcpSYN, false), goTo("ok_new")),
+		b.notAtHome(leased, goTo("refuse_to")),
+		b.notAtHome(unpublished, goTo("refuse_to")),
 		rule([]expr.Any{b.leaf(r0), lookup(setInNone, r0)}, goTo("refuse_to")),
 		rule(b.declared(), goTo("note")),
 		// From this host, and only to a leaf that is known.

@@ -127,7 +127,7 @@ func rangeChild(args []string) int {
 	var servers []net.Listener
 	for box := 1; box <= n; box++ {
 		enter(box)
-		l, err := net.Listen("tcp", []string{"0.0.0.0:3000", "127.0.0.1:3000", "[::1]:3000"}[box%3])
+		l, err := net.Listen("tcp", []string{"0.0.0.0:3900", "127.0.0.1:3900", "[::1]:3900"}[box%3])
 		if err != nil {
 			fmt.Println(box, err)
 			return 0
@@ -140,7 +140,7 @@ func rangeChild(args []string) int {
 		own := netip.AddrFrom4([4]byte{127, 0, 64, byte(box)}).String()
 		other := box%n + 1
 		for to, want := range map[string]int{"127.0.0.1": box, "::1": box, own: box, netip.AddrFrom4([4]byte{127, 0, 64, byte(other)}).String(): other} {
-			c, err := net.Dial("tcp", net.JoinHostPort(to, "3000"))
+			c, err := net.Dial("tcp", net.JoinHostPort(to, "3900"))
 			if err != nil {
 				fmt.Println(box, err)
 				continue

@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) {
 	os.Exit(netlab.Main(m, netlab.Children{
 		"calls": callsChild, "settle": settleChild, "actor": actorChild, "range": rangeChild,
-		"get": getChild, "http": httpChild,
+		"get": getChild, "multipath": multipathChild, "http": httpChild,
 	}))
 }
 

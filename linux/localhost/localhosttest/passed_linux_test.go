@@ -17,8 +17,8 @@ func TestPassedSockets(t *testing.T) {
 		binds        [][2]string // address, answer
 		shown        string
 	}{
-		{"another box", "tcp4", two, [][2]string{{"127.0.64.1:3000", "EPERM"}, {"127.0.0.1:3000", "ok"}}, "127.0.0.1:3000"},
-		{"the host", "tcp6", netlab.NoLeaf, [][2]string{{"[::ffff:127.0.64.1]:3000", "EPERM"}, {"[::ffff:127.0.64.2]:3000", "EPERM"}, {"[::1]:3000", "ok"}}, "[::1]:3000"},
+		{"another box", "tcp4", two, [][2]string{{"127.0.64.1:3200", "EPERM"}, {"127.0.0.1:3200", "ok"}}, "127.0.0.1:3200"},
+		{"the host", "tcp6", netlab.NoLeaf, [][2]string{{"[::ffff:127.0.64.1]:3200", "EPERM"}, {"[::ffff:127.0.64.2]:3200", "EPERM"}, {"[::1]:3200", "ok"}}, "[::1]:3200"},
 	} {
 		maker.want("ok", "s socket %s", c.socket)
 		maker.want("ok", "s offer to-%d", c.holder)
@@ -34,9 +34,9 @@ func TestPassedSockets(t *testing.T) {
 	host.want("ok", "s socket tcp4")
 	host.want("ok", "s offer from-host")
 	maker.want("ok", "h take from-host")
-	maker.want("EPERM", "h bind 127.0.64.2:3001")
-	maker.want("ok", "h bind 127.0.0.1:3001")
-	if o := (netlab.Dial{Network: "tcp", Address: "127.0.64.1:3001"}).Do(); o.OK() {
+	maker.want("EPERM", "h bind 127.0.64.2:3201")
+	maker.want("ok", "h bind 127.0.0.1:3201")
+	if o := (netlab.Dial{Network: "tcp", Address: "127.0.64.1:3201"}).Do(); o.OK() {
 		t.Error("the host's socket is bound to the box's address")
 	}
 }
@@ -51,24 +51,24 @@ func TestWildcardsOfTheHost(t *testing.T) {
 		a.want("ok", "r socket tcp4")
 		a.want("ok", "r reuseport")
 	}
-	host.want("ok", "r bind 0.0.0.0:3000")
+	host.want("ok", "r bind 0.0.0.0:3200")
 	host.want("ok", "r listen")
-	box.want("ok", "r bind 0.0.0.0:3000")
+	box.want("ok", "r bind 0.0.0.0:3200")
 	box.want("ok", "r listen")
 	client := start(t, netlab.Spawn{Leaf: leaf, UID: somebody})
 	for range 20 {
 		client.want("ok", "c socket tcp4")
-		client.want("ok", "c connect 127.0.0.1:3000")
+		client.want("ok", "c connect 127.0.0.1:3200")
 		client.want("ok", "c close")
 		if got := box.do("r accept a"); got == "nothing" {
 			t.Fatal("a connection of the box to itself went to the host")
 		}
 	}
 	host.want("ok", "w socket tcp4")
-	host.want("ok", "w bind 0.0.0.0:3001")
+	host.want("ok", "w bind 0.0.0.0:3201")
 	host.want("ok", "w listen")
 	box.want("ok", "w socket tcp4")
-	box.want("EADDRINUSE", "w bind 0.0.0.0:3001")
+	box.want("EADDRINUSE", "w bind 0.0.0.0:3201")
 }
 
 // Localhost without a listener of the box is the host's, and host.min.internal always is.
