@@ -17,6 +17,8 @@ type TableStep struct {
 	Ground Ground
 	// Repair asks a running helper to mend the table; running is false when there is none.
 	Repair func(context.Context) (running bool, err error)
+	// Missing says what the table needs and the kernel lacks; nil for nft.Missing.
+	Missing func(context.Context) ([]string, error)
 }
 
 var _ installer.Step = TableStep{}
@@ -64,6 +66,10 @@ func (s TableStep) Probe(ctx context.Context) (installer.Observation, error) {
 		return o, err
 	case !present:
 		o.State, o.Detail = installer.Absent, "no table inet minhost"
+		if err := capable(ctx, false, s.Missing); errors.Is(err, ErrIncapable) {
+			o.State, o.Detail = installer.Blocked, err.Error()
+			o.Loses, o.Next = incapableLoses, "minhost finalize-install --only STEP,... with the steps of the plan but for table"
+		}
 	case len(differ) > 0:
 		o.State, o.Detail = installer.Drifted, "the table differs: "+strings.Join(differ, "; ")
 	default:
@@ -71,6 +77,9 @@ func (s TableStep) Probe(ctx context.Context) (installer.Observation, error) {
 	}
 	return o, nil
 }
+
+// incapableLoses is what a host without the table cannot do.
+const incapableLoses = "no box can be confined; names, addresses and boxes with egress open can be had"
 
 // errForeign is a table of our name that somebody else made.
 var errForeign = errors.New("there is a table inet minhost that minhost did not make")

@@ -22,7 +22,7 @@ func (c groundChecker) kernel(ctx context.Context) api.Check {
 		check.State, check.Detail = api.CheckStateUnknown, api.Text(err.Error())
 	case len(missing) > 0:
 		check.State, check.Detail = api.CheckStateFailed, api.Text(strings.Join(missing, "; "))
-		check.Loses, check.Next = "boxes are refused everything, or policies cannot be kept", "load or build the named parts of the kernel"
+		check.Loses, check.Next = "no box can be confined; names, addresses and boxes with egress open can be had", "load or build the named parts of the kernel"
 	}
 	return check
 }

@@ -17,7 +17,10 @@ import (
 const refusalGroup = 64
 
 // openTable opens the table, as the helper's only writer, and the reader of its refusals.
-func openTable(g linux.Ground, handle func(nft.Refused)) (*nft.Reader, *nft.Table, error) {
+func openTable(ctx context.Context, g linux.Ground, handle func(nft.Refused)) (*nft.Reader, *nft.Table, error) {
+	if err := g.Capable(ctx); err != nil {
+		return nil, nil, err
+	}
 	tree, err := g.Tree()
 	if err != nil {
 		return nil, nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -18,8 +19,10 @@ import (
 	"github.com/gominimal/minhost/installer/helper"
 	"github.com/gominimal/minhost/installer/host"
 	"github.com/gominimal/minhost/linux"
+	"github.com/gominimal/minhost/linux/cgroup"
 	"github.com/gominimal/minhost/linux/cut"
 	"github.com/gominimal/minhost/linux/nft"
+	"github.com/gominimal/minhost/linux/systemd"
 )
 
 // bootIDPath names this boot (random(4)).
@@ -80,21 +83,31 @@ func runHelper(ctx context.Context, env *environment, l linux.Layout) error {
 	return serveHelper(ctx, env, l, disk, boot, socket)
 }
 
-func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *host.Disk, boot string, socket *net.UnixListener) error {
-	log, manager := env.Log, serviceManager()
+// openGround opens the tree as the config of this host has it.
+func openGround(l linux.Layout, manager systemd.Manager, log *slog.Logger) (linux.Ground, *cgroup.Tree, error) {
 	config, err := readConfig(l)
 	if err != nil {
-		return fmt.Errorf("helper: %w", err)
+		return linux.Ground{}, nil, fmt.Errorf("helper: %w", err)
 	}
 	ground := linux.Ground{Rel: treeRel(manager), Marks: config.Marks, Log: log}
 	tree, err := ground.Tree()
 	if err != nil {
-		return hinted{fmt.Errorf("helper: %w", err), "minhost verify"}
+		return ground, nil, hinted{fmt.Errorf("helper: %w", err), "minhost verify"}
+	}
+	if _, err := tree.BoxesID(); err != nil {
+		tree.Close()
+		return ground, nil, hinted{fmt.Errorf("helper: %w", err), "as root: minhost apply"}
+	}
+	return ground, tree, nil
+}
+
+func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *host.Disk, boot string, socket *net.UnixListener) error {
+	log, manager := env.Log, serviceManager()
+	ground, tree, err := openGround(l, manager, log)
+	if err != nil {
+		return err
 	}
 	defer tree.Close()
-	if _, err := tree.BoxesID(); err != nil {
-		return hinted{fmt.Errorf("helper: %w", err), "as root: minhost apply"}
-	}
 	store := helper.FileStore{FS: disk, Dir: l.Leases, BootID: boot}
 	if err := store.Prepare(); err != nil {
 		return fmt.Errorf("helper: %w", err)
@@ -111,7 +124,7 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 	}
 	var h *helper.Helper
 	var flows *cut.Cutter
-	reader, table, err := openTable(ground, func(r nft.Refused) {
+	reader, table, err := openTable(ctx, ground, func(r nft.Refused) {
 		h.Refused(helper.Refused{Number: r.Number, Protocol: r.Protocol, To: r.To, Inbound: r.Inbound})
 	})
 	switch {
@@ -121,7 +134,7 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 	default:
 		defer table.Close()
 		defer reader.Close()
-		if flows, err = cut.New(config.Marks, log); err != nil {
+		if flows, err = cut.New(ground.Marks, log); err != nil {
 			return fmt.Errorf("helper: %w", err)
 		}
 		defer flows.Close()

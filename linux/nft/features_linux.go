@@ -12,29 +12,29 @@ import (
 
 // feature is something of nf_tables that the table needs, as the smallest ruleset that shows it.
 type feature struct {
-	// lacks is what is missing, in words and as the kernel's option; loses what then does not work.
-	lacks, loses string
-	hook         string // type of the base chain; "" for no chain
-	sets         []string
-	rules        []Rule
+	// lacks is what is missing, in words and as the kernel's option; serves what the table needs it for.
+	lacks, serves string
+	hook          string // type of the base chain; "" for no chain
+	sets          []string
+	rules         []Rule
 }
 
 // features in the order in which they depend on one another.
 func (b builder) features() []feature {
 	one := func(parts ...[]expr.Any) []Rule { return []Rule{rule(parts...)} }
 	return []feature{
-		{lacks: "nf_tables (CONFIG_NF_TABLES, CONFIG_NF_TABLES_INET)", loses: "no box can be confined"},
-		{"matching packets by cgroup (CONFIG_NFT_SOCKET with cgroup2, Linux 5.13)", "no box can be confined", "filter", nil, one(b.inBoxes(), accept())},
-		{"sets of ranges joined with other fields (Linux 5.6)", "no policy with a list of rules can be kept", "", []string{setAllow4, setAllow6, setInAny}, nil},
-		{"maps from a cgroup to a mark", "boxes cannot be told apart", "filter", []string{setLease}, one(b.setMark(setLease))},
-		{"connection tracking in rules (CONFIG_NFT_CT)", "replies and rules by original destination cannot be told", "filter", nil, one(ctState(expr.CtStateBitESTABLISHED), accept())},
-		{"the kind of an address in rules (CONFIG_NFT_FIB_INET)", "multicast and local addresses cannot be told from others", "filter", nil, one(daddrIs(addrLocal), accept())},
-		{"answers to refused packets (CONFIG_NFT_REJECT_INET)", "refusals are silent: programs wait instead of failing", "filter", nil, b.answer(unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED)},
-		{"redirection (CONFIG_NFT_NAT, CONFIG_NFT_REDIR)", "lookups of confined boxes time out instead of failing", "nat", []string{setPolicy}, []Rule{b.toBoxView()}},
-		{"counting the flows of a cgroup (CONFIG_NFT_CONNLIMIT)", "one box can fill the host's connection table", "filter", []string{setFlows}, one(b.tooMany(), accept())},
-		{"a rate for each lease (CONFIG_NFT_LIMIT)", "one noisy box hides the refusals of others", "filter", []string{setNoise}, one(b.ourMark(r0), []expr.Any{b.bucket()})},
-		{"messages to a program (CONFIG_NFT_LOG, CONFIG_NETFILTER_NETLINK_LOG)", "refusals have no events", "filter", nil, one([]expr.Any{b.nflog(prefixOut)})},
-		{"IPv6 extension headers in rules (CONFIG_NFT_EXTHDR)", "IPv6 routing headers are not refused", "filter", nil, one(ipv6(), routingHeader(), accept())},
+		{lacks: "nf_tables (CONFIG_NF_TABLES, CONFIG_NF_TABLES_INET)", serves: "to exist"},
+		{"matching packets by cgroup (CONFIG_NFT_SOCKET with cgroup2, Linux 5.13)", "to know a box", "filter", nil, one(b.inBoxes(), accept())},
+		{"sets of ranges joined with other fields (Linux 5.6)", "to keep lists of rules", "", []string{setAllow4, setAllow6, setInAny}, nil},
+		{"maps from a cgroup to a mark", "to tell boxes apart", "filter", []string{setLease}, one(b.setMark(setLease))},
+		{"connection tracking in rules (CONFIG_NFT_CT)", "to know replies and where a flow was sent first", "filter", nil, one(ctState(expr.CtStateBitESTABLISHED), accept())},
+		{"the kind of an address in rules (CONFIG_NFT_FIB_INET)", "to know multicast and local addresses", "filter", nil, one(daddrIs(addrLocal), accept())},
+		{"answers to refused packets (CONFIG_NFT_REJECT_INET)", "to refuse at once", "filter", nil, b.answer(unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED)},
+		{"redirection (CONFIG_NFT_NAT, CONFIG_NFT_REDIR)", "to answer lookups of confined boxes", "nat", []string{setPolicy}, []Rule{b.toBoxView()}},
+		{"counting the flows of a cgroup (CONFIG_NFT_CONNLIMIT)", "to keep one box from filling the host's connection table", "filter", []string{setFlows}, one(b.tooMany(), accept())},
+		{"a rate for each lease (CONFIG_NFT_LIMIT)", "to tell the refusals of one box beside another's", "filter", []string{setNoise}, one(b.ourMark(r0), []expr.Any{b.bucket()})},
+		{"messages to a program (CONFIG_NFT_LOG, CONFIG_NETFILTER_NETLINK_LOG)", "to tell refusals", "filter", nil, one([]expr.Any{b.nflog(prefixOut)})},
+		{"IPv6 extension headers in rules (CONFIG_NFT_EXTHDR)", "to refuse IPv6 routing headers", "filter", nil, one(ipv6(), routingHeader(), accept())},
 	}
 }
 
@@ -61,7 +61,7 @@ func missing(ctx context.Context, c *conn, all []feature) (out []string, err err
 			return out, ctx.Err()
 		}
 		if err != nil {
-			out = append(out, fmt.Sprintf("this kernel has no %s: %s (%v)", f.lacks, f.loses, err))
+			out = append(out, fmt.Sprintf("this kernel has no %s, which the table needs %s (%v)", f.lacks, f.serves, err))
 		}
 		var b batch
 		b.delTable()

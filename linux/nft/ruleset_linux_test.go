@@ -162,7 +162,7 @@ func TestFeaturesCoverTheTable(t *testing.T) {
 	var tried []Rule
 	for _, f := range b.features() {
 		tried = append(tried, f.rules...)
-		if f.lacks == "" || f.loses == "" {
+		if f.lacks == "" || f.serves == "" {
 			t.Errorf("%+v says nothing", f)
 		}
 	}

@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,5 +69,29 @@ func TestNeverStarted(t *testing.T) {
 	leaf.p.Kill()
 	h.must(os.Remove(unknownDir))
 	h.must(ground.Belt((*belt.Belt).Detach))
+	h.must(tree.Destroy())
+}
+
+// TestIncapableKernel: a kernel that lacks what the table needs blocks the step before anything is changed, with the
+// sentence and what can still be had; one that has the table is not tried.
+func TestIncapableKernel(t *testing.T) {
+	rig.Bare(t)
+	h := &host{t}
+	tree, err := ground.Tree()
+	h.must(err)
+	defer tree.Close()
+	h.must(tree.Ensure())
+	lacks := func(context.Context) ([]string, error) { return []string{"this kernel has no such part"}, nil }
+	step := linux.TableStep{Ground: ground, Missing: lacks}
+	o, err := step.Probe(h.ctx())
+	if h.must(err); o.State != installer.Blocked || !strings.Contains(o.Detail, "no such part") || o.Loses == "" || o.Next == "" {
+		t.Errorf("%+v", o)
+	}
+	h.must(ground.Capable(h.ctx()))
+	h.skeleton()
+	if o, err = step.Probe(h.ctx()); err != nil || o.State != installer.Satisfied {
+		t.Errorf("%+v, %v", o, err)
+	}
+	h.run("/usr/sbin/nft", "delete", "table", "inet", "minhost")
 	h.must(tree.Destroy())
 }
