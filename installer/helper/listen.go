@@ -67,6 +67,8 @@ func cannotListen(b *box, in api.ListenIn, err error) error {
 		e.Message, e.Next = fmt.Sprintf("%s is not an address of this host now", b.Address), "minhost verify"
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		e.Message, e.Next = fmt.Sprintf("the host forbids %s port %s: %v", in.Protocol, at, err), "use a port from 1024 on"
+	case errors.Is(err, syscall.ENODEV), errors.Is(err, syscall.ENOENT): // of the directory that the child is born in
+		return leafGone(b)
 	default:
 		return internal("listen", err)
 	}

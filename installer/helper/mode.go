@@ -124,6 +124,19 @@ func netPlanOf(l lease.Lease) api.NetPlan {
 	return netPlan(l)
 }
 
+// inMode says of a box with a network namespace of its own what its policy does not.
+func inMode(m lease.Mode, to netip.Addr, d lease.Decision) lease.Decision {
+	switch {
+	case m == lease.ModeNone && to.IsLoopback():
+		return lease.Decision{Allowed: true, Reason: "it is the box's own localhost, in a network namespace of its own"}
+	case m == lease.ModeNone:
+		return lease.Decision{Reason: "the box has an empty network namespace of its own"}
+	case m == lease.ModeOwnIP:
+		d.Reason = "of its sockets in the host's network: " + d.Reason + "; what goes through its tap is for its runner's switch to decide"
+	}
+	return d
+}
+
 func tapTo(t lease.Tap) *api.Tap {
 	return &api.Tap{Address: t.Address.String(), Gateway: t.Gateway.String(), MTU: t.MTU, Name: t.Name}
 }

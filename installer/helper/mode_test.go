@@ -115,3 +115,23 @@ func TestAttempts(t *testing.T) {
 		t.Errorf("List: %v, %+v", err, list.Leases)
 	}
 }
+
+// TestExplainIsolated: the policy is not the whole truth about a box with a network of its own.
+func TestExplainIsolated(t *testing.T) {
+	r := newRig(t)
+	w := r.dial(operatorUID, 10)
+	none, own := w.plan(api.PlanIn{Mode: api.ModeNone}), w.plan(ownIP)
+	for _, c := range []struct {
+		lease, to, says string
+		allowed         bool
+	}{
+		{none.Lease, "192.0.2.7:443", "empty network namespace", false},
+		{none.Lease, "127.0.0.1:3000", "own localhost", true},
+		{own.Lease, "192.0.2.7:443", "switch", false},
+	} {
+		var out api.ExplainOut
+		if err := w.call("Explain", api.ExplainIn{Box: c.lease, Destination: c.to}, &out); err != nil || out.Allowed != c.allowed || !strings.Contains(out.Reason, c.says) {
+			t.Errorf("%s: %v %+v; want %q", c.to, err, out, c.says)
+		}
+	}
+}

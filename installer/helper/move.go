@@ -29,7 +29,7 @@ func (h *Helper) move(ctx context.Context, b *box, p Process) error {
 		case !p.Alive():
 			return noSuchProcess(pid)
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENODEV):
-			return &api.WrongState{Lease: b.ID, State: string(b.State), Message: fmt.Sprintf("the leaf of lease %s is gone", b.ID), Next: "end that lease, and plan again"}
+			return leafGone(b)
 		}
 		return internal("move process", err)
 	}
@@ -42,6 +42,11 @@ func (h *Helper) move(ctx context.Context, b *box, p Process) error {
 	}
 	h.sendBack(b, p, attaching, from)
 	return err
+}
+
+// leafGone is for a leaf that somebody removed, of a box that is not ended yet.
+func leafGone(b *box) error {
+	return &api.WrongState{Lease: b.ID, State: string(lease.Attached), Message: fmt.Sprintf("the leaf of lease %s is gone", b.ID), Next: "end that lease, and plan again"}
 }
 
 // arrived looks at a process that was moved.
