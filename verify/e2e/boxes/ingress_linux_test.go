@@ -34,7 +34,10 @@ func TestIngress(t *testing.T) {
 			h := &host{t}
 			p := denyPolicy()
 			p.Ingress, p.IngressPorts = c.ingress, c.ports
-			b := h.box("in-"+c.name, p)
+			// With a localhost of its own a wildcard is bound to the box's address alone.
+			in := planIn("in-"+c.name, p)
+			in.Localhost = api.LocalhostShared
+			b := h.boxOf(operatorUID, in)
 			for _, network := range []string{"tcp", "udp"} {
 				for _, a := range []string{"0.0.0.0:3400", "0.0.0.0:3401", atPort(o.near6(), 3400), atPort(o.near6(), 3401)} {
 					b.serve(network, a)
