@@ -68,7 +68,7 @@ func (s TableStep) Probe(ctx context.Context) (installer.Observation, error) {
 		o.State, o.Detail = installer.Absent, "no table inet minhost"
 		if err := capable(ctx, false, s.Missing); errors.Is(err, ErrIncapable) {
 			o.State, o.Detail = installer.Blocked, err.Error()
-			o.Loses, o.Next = incapableLoses, "minhost finalize-install --only STEP,... with the steps of the plan but for table"
+			o.Loses, o.Next = incapableLoses, "minhost finalize-install --only STEP,... with the steps of the plan but for belt and table"
 		}
 	case len(differ) > 0:
 		o.State, o.Detail = installer.Drifted, "the table differs: "+strings.Join(differ, "; ")

@@ -147,20 +147,33 @@ func runHold(ctx context.Context, env *environment, l linux.Layout) error {
 		}
 		return env.repairTable(ctx)
 	}
-	for _, s := range []installer.Step{linux.BeltStep{Ground: ground}, linux.TableStep{Ground: ground, Repair: repair}} {
-		o, err := s.Probe(ctx)
-		if err == nil && o.State != installer.Satisfied {
-			err = s.Apply(ctx, &installer.Record{Step: s.ID()})
-		}
-		if err != nil {
-			return fmt.Errorf("hold: %s: %w", s.ID(), err)
-		}
+	if err := holdLayers(ctx, ground, repair, env.Log); err != nil {
+		return fmt.Errorf("hold: %w", err)
 	}
 	if err := (linux.LocalhostStep{Ground: ground}).Apply(ctx, nil); err != nil {
 		env.Log.Warn("boxes share the host's localhost", "cause", err)
 	}
 	notifyReady(env)
 	<-ctx.Done()
+	return nil
+}
+
+// holdLayers makes belt and table. On a kernel that cannot hold the table neither is made: the belt alone would refuse
+// the boxes that may run there, which the helper says are not confined.
+func holdLayers(ctx context.Context, ground linux.Ground, repair func(context.Context) (bool, error), log *slog.Logger) error {
+	if err := ground.Capable(ctx); errors.Is(err, linux.ErrIncapable) {
+		log.Error("no box can be confined", "cause", err)
+		return nil
+	}
+	for _, s := range []installer.Step{linux.BeltStep{Ground: ground}, linux.TableStep{Ground: ground, Repair: repair}} {
+		o, err := s.Probe(ctx)
+		if err == nil && o.State != installer.Satisfied {
+			err = s.Apply(ctx, &installer.Record{Step: s.ID()})
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.ID(), err)
+		}
+	}
 	return nil
 }
 
