@@ -38,6 +38,7 @@ func TestWatchdog(t *testing.T) {
 
 func testWatchdog(t *testing.T, batch func(*net.UDPConn, bool) (datagram.Batch, error)) {
 	hangs, goOn := new(atomic.Bool), make(chan struct{})
+	release := sync.OnceFunc(func() { close(goOn) })
 	s := &Server{log: (&logLines{}).logger(), batch: func(c *net.UDPConn, marks bool) (datagram.Batch, error) {
 		b, err := batch(c, marks)
 		if marks { // the box view's
@@ -55,6 +56,7 @@ func testWatchdog(t *testing.T, batch func(*net.UDPConn, bool) (datagram.Batch, 
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
+	defer release()
 	for _, l := range loops {
 		wg.Go(func() {
 			if err := s.serveUDP(ctx, l); err != nil {
@@ -78,7 +80,7 @@ func testWatchdog(t *testing.T, batch func(*net.UDPConn, bool) (datagram.Batch, 
 	hangs.Store(true)
 	stopsTelling(t, &told)
 	hangs.Store(false)
-	close(goOn)
+	release()
 	more("goes on", 3)
 	if c := s.Counters(); c[report.Silent] != 0 || c[report.Address] != 1 {
 		t.Errorf("counted %v", c.Attrs())
