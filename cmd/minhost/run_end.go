@@ -70,6 +70,7 @@ func (s *session) end(ctx context.Context) {
 		return
 	}
 	if s.way.join != "" { // the box is another's, who ends it
+		s.tellHeard()
 		s.client.Close()
 		return
 	}
@@ -97,7 +98,7 @@ func (s *session) teardown(ctx context.Context) {
 	if gone := new(api.NoSuchLease); err != nil && !errors.As(err, &gone) {
 		report(s.env.Stderr, fmt.Errorf("%s may be left over: %w", s.box(), err))
 	}
-	for _, line := range refusalLines(out.Refusals) {
+	for _, line := range refusalLines(out.Refusals, "the command") {
 		s.tell("%s", line)
 	}
 }

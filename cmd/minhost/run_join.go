@@ -28,6 +28,7 @@ func (s *session) enter(ctx context.Context) error {
 	if err := s.hold(ctx, o); err != nil {
 		return err
 	}
+	s.hear(ctx)
 	if err := s.join(ctx); err != nil {
 		return err
 	}

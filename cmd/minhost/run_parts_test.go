@@ -71,10 +71,10 @@ func TestRefusalLines(t *testing.T) {
 	line := func(port int, times string) string {
 		return fmt.Sprintf("the command could not reach 192.0.2.7:%d: the egress rules of box web do not allow it%s", port, times)
 	}
-	if got := refusalLines(nil); len(got) != 0 {
+	if got := refusalLines(nil, "the command"); len(got) != 0 {
 		t.Errorf("nothing was refused: %q", got)
 	}
-	got := refusalLines([]api.Refusal{to(1, 1), to(2, 0), to(1, 2)})
+	got := refusalLines([]api.Refusal{to(1, 1), to(2, 0), to(1, 2)}, "the command")
 	if want := []string{line(2, ""), line(1, " (3 times)")}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -82,7 +82,7 @@ func TestRefusalLines(t *testing.T) {
 	for port := range 64 {
 		many = append(many, to(port+1, 1))
 	}
-	got = refusalLines(many)
+	got = refusalLines(many, "the command")
 	if len(got) != maxRefusals+1 || got[maxRefusals] != line(64, "") || got[1] != line(45, "") {
 		t.Errorf("of 64: %d lines, %q", len(got), got)
 	}

@@ -11,9 +11,9 @@ import (
 // maxRefusals is what fits on a screen beside the program's own last lines.
 const maxRefusals = 20
 
-// refusalLines says what the command was refused, one line a destination, most recent last, and
+// refusalLines says what subject was refused, one line a destination, most recent last, and
 // of many the most recent.
-func refusalLines(refusals []api.Refusal) []string {
+func refusalLines(refusals []api.Refusal, subject string) []string {
 	merged := mergeRefusals(refusals)
 	var lines []string
 	if left := len(merged) - maxRefusals; left > 0 {
@@ -21,7 +21,7 @@ func refusalLines(refusals []api.Refusal) []string {
 		merged = merged[left:]
 	}
 	for _, r := range merged {
-		lines = append(lines, client.Sentence(r, "the command"))
+		lines = append(lines, client.Sentence(r, subject))
 	}
 	return lines
 }

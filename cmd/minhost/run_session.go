@@ -44,6 +44,7 @@ type session struct {
 	alone    bool // no helper can be found any more
 	detached bool // the box is nobody's now
 	given    []*os.File
+	heard    *hearing
 	note     *note // what other calls of run and stop need to know, in a file
 }
 

@@ -42,7 +42,7 @@ func stopBox(ctx context.Context, env *environment, box string) error {
 	}
 	n.forget()
 	s := &session{env: env}
-	for _, line := range refusalLines(out.Refusals) {
+	for _, line := range refusalLines(out.Refusals, "the command") {
 		s.tell("%s", line)
 	}
 	return nil
