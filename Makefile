@@ -9,7 +9,7 @@ LDFLAGS  = -s -w $(if $(VERSION),-X main.version=$(VERSION))
 BUILD    = $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 LANES    = $(GO) run ./verify/lanes
 
-.PHONY: build run stop test test-unit test-root test-systemd test-vm test-vm-all test-apps soak bench bench-egress bench-dns conformance-dns fuzz-dns lint cross fmt clean cells
+.PHONY: build run stop test test-unit test-root test-systemd test-vm test-vm-all test-apps soak bench bench-egress bench-localhost bench-dns conformance-dns fuzz-dns lint cross fmt clean cells
 
 build:
 	$(BUILD) -o bin/minhost ./cmd/minhost
@@ -77,6 +77,10 @@ bench:
 # do little else.
 bench-egress:
 	$(GO) test -count=1 -timeout=30m -run '^$$' -bench Egress -benchtime=1x -v ./verify/bench/egress
+
+# What an own localhost costs bind and connect, next to a network namespace, as ratios to none; as root.
+bench-localhost:
+	$(GO) test -count=1 -timeout=30m -run '^$$' -bench Localhost -benchtime=1x -v ./verify/bench/localhost
 
 # The answerer beside other name servers. The first measures and needs two cores that do little
 # else, the second compares answers; peers.sh installs the others on Debian.
