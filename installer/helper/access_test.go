@@ -125,14 +125,14 @@ func TestForeignLease(t *testing.T) {
 	if len(list.Leases) != 1 || !reflect.DeepEqual(list.Leases[0], want) {
 		t.Errorf("another's lease is listed as %+v", list.Leases)
 	}
-	for _, method := range []string{"Attach", "Join", "Update", "Adopt", "Abandon", "Teardown"} {
+	for _, method := range []string{"Attach", "Join", "Listen", "Update", "Adopt", "Abandon", "Teardown"} {
 		if err := other.call(method, params(method, box), nil); shortName(err) != "NoSuchLease" {
 			t.Errorf("%s of a foreign lease with its secret: %v", method, err)
 		}
 	}
 	wrong := box
 	wrong.Secret = "guess"
-	for _, method := range []string{"Join", "Update", "Adopt", "Teardown"} {
+	for _, method := range []string{"Join", "Listen", "Update", "Adopt", "Teardown"} {
 		if err := owner.call(method, params(method, wrong), nil); shortName(err) != "WrongSecret" {
 			t.Errorf("%s with a wrong secret: %v", method, err)
 		}

@@ -46,11 +46,11 @@ func TestLifeOfABox(t *testing.T) {
 func TestStateTable(t *testing.T) {
 	type row map[string]string // method -> error, "" for a success
 	rows := map[lease.State]row{
-		lease.Planned:   {"Join": "WrongState", "Update": "WrongState", "Adopt": "WrongState", "Teardown": "WrongState", "Attach": "", "Abandon": ""},
-		lease.Attaching: {"Attach": "Busy", "Join": "Busy", "Update": "Busy", "Adopt": "Busy", "Teardown": "Busy", "Abandon": "Busy"},
-		lease.Attached:  {"Attach": "WrongState", "Abandon": "WrongState", "Join": "", "Update": "", "Adopt": "", "Teardown": ""},
-		lease.Ending:    {"Attach": "WrongState", "Join": "WrongState", "Update": "WrongState", "Adopt": "WrongState"},
-		lease.Gone:      {"Attach": "NoSuchLease", "Join": "NoSuchLease", "Update": "NoSuchLease", "Adopt": "NoSuchLease", "Teardown": "", "Abandon": "NoSuchLease"},
+		lease.Planned:   {"Join": "WrongState", "Listen": "WrongState", "Update": "WrongState", "Adopt": "WrongState", "Teardown": "WrongState", "Attach": "", "Abandon": ""},
+		lease.Attaching: {"Attach": "Busy", "Join": "Busy", "Listen": "Busy", "Update": "Busy", "Adopt": "Busy", "Teardown": "Busy", "Abandon": "Busy"},
+		lease.Attached:  {"Attach": "WrongState", "Abandon": "WrongState", "Join": "", "Listen": "", "Update": "", "Adopt": "", "Teardown": ""},
+		lease.Ending:    {"Attach": "WrongState", "Join": "WrongState", "Listen": "WrongState", "Update": "WrongState", "Adopt": "WrongState", "Abandon": ""},
+		lease.Gone:      {"Attach": "NoSuchLease", "Join": "NoSuchLease", "Listen": "NoSuchLease", "Update": "NoSuchLease", "Adopt": "NoSuchLease", "Teardown": "", "Abandon": "NoSuchLease"},
 	}
 	for state, row := range rows {
 		for method, want := range row {
@@ -99,6 +99,8 @@ func params(method string, p api.PlanOut) any {
 		return api.AbandonIn{Lease: p.Lease}
 	case "Join":
 		return api.JoinIn{Lease: p.Lease, Secret: p.Secret, Kind: api.JoinKindExec, PID: 21}
+	case "Listen":
+		return api.ListenIn{Lease: p.Lease, Secret: p.Secret, Protocol: api.ProtocolTCP, Port: 80}
 	case "Update":
 		return api.UpdateIn{Lease: p.Lease, Secret: p.Secret, Policy: api.Policy{Egress: api.EgressOpen}}
 	case "Adopt":

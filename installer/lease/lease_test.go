@@ -44,6 +44,20 @@ func TestRecord(t *testing.T) {
 	}
 }
 
+// TestRecordOfOwnIP: the fixture of an own-ip box must be read for ever, too.
+func TestRecordOfOwnIP(t *testing.T) {
+	want := sample(t)
+	want.Mode, want.NetNS, want.Attempt = ModeOwnIP, 4026532999, "try 7"
+	want.Tap = Tap{netip.MustParsePrefix("10.0.2.15/24"), netip.MustParseAddr("10.0.2.2"), 1500, "tap0"}
+	fixture, err := os.ReadFile("testdata/lease-v1-own-ip.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Decode(fixture, "boot-1"); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v\n got %+v\nwant %+v", err, got, want)
+	}
+}
+
 // An own-ip box and one with its own localhost come back as they were.
 func TestRecordOfNetworks(t *testing.T) {
 	for name, change := range map[string]func(*Lease){
