@@ -1,0 +1,136 @@
+package helper
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/lease"
+)
+
+// fakeLocalhost is what the programs would know.
+type fakeLocalhost struct {
+	mu    sync.Mutex
+	homes map[uint64]lease.Home
+}
+
+func (f *fakeLocalhost) Put(h lease.Home) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.homes[h.Leaf] = h
+	return nil
+}
+
+func (f *fakeLocalhost) Delete(h lease.Home) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.homes, h.Leaf)
+	return nil
+}
+
+func (f *fakeLocalhost) Sync(all []lease.Home) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.homes)
+	for _, h := range all {
+		f.homes[h.Leaf] = h
+	}
+	return nil
+}
+
+func (f *fakeLocalhost) all() []lease.Home {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Collect(maps.Values(f.homes))
+}
+
+// TestHomesFollowLeases: a home is there from Plan to the end, with what the policy of now says; a helper that
+// starts anew puts exactly those of boxes that live.
+func TestHomesFollowLeases(t *testing.T) {
+	f := &fakeLocalhost{homes: map[uint64]lease.Home{}}
+	own := func(c *Config) { c.Localhost = f }
+	r := newRig(t, own)
+	w := r.dial(operatorUID, 10)
+	deny, open := api.Policy{Egress: api.EgressDeny}, api.Policy{Egress: api.EgressOpen, Ingress: api.IngressPorts, IngressPorts: []int{80}}
+	planned := w.plan(api.PlanIn{Name: "web", Policy: deny})
+	if planned.Localhost != api.LocalhostOwn || planned.LocalhostCause != "" {
+		t.Errorf("localhost %q, cause %q", planned.Localhost, planned.LocalhostCause)
+	}
+	if h := f.all(); len(h) != 1 || !h[0].Own || !h[0].UDPWildcards || h[0].Address.String() != planned.Address {
+		t.Errorf("planned: %+v", h)
+	}
+	if err := w.call("Abandon", api.AbandonIn{Lease: planned.Lease}, nil); err != nil || len(f.all()) != 0 {
+		t.Errorf("abandoned: %+v, %v", f.all(), err)
+	}
+	live := r.box(w, api.PlanIn{Policy: deny}, 20)
+	if !strings.HasPrefix(live.Address, "127.65.") {
+		t.Errorf("a box without a name has %q", live.Address)
+	}
+	if err := w.call("Update", api.UpdateIn{Lease: live.Lease, Secret: live.Secret, Policy: open}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if h := f.all(); len(h) != 1 || h[0].UDPWildcards || !slices.Equal(h[0].OpenPorts, []uint16{80}) {
+		t.Errorf("updated: %+v", h)
+	}
+	r.stop()
+	f.homes[99] = lease.Home{Leaf: 99} // of a box that ended while no helper was there
+	r.start(own)
+	if h := f.all(); len(h) != 1 || h[0].Address.String() != live.Address || !h[0].Own {
+		t.Errorf("after a restart: %+v", h)
+	}
+	w = r.dial(operatorUID, 10)
+	if err := w.call("Teardown", api.TeardownIn{Lease: live.Lease, Secret: live.Secret, Kill: true}, nil); err != nil || len(f.all()) != 0 {
+		t.Errorf("at the end: %+v, %v", f.all(), err)
+	}
+}
+
+// TestWhoseLocalhost: what is asked for and what a host can do decide; the reply says which and why.
+func TestWhoseLocalhost(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		can         bool
+		in          api.PlanIn
+		want        api.Localhost
+		cause, host string
+	}{
+		{"default", true, api.PlanIn{}, api.LocalhostOwn, "", "127.0.64.254"},
+		{"own", true, api.PlanIn{Localhost: api.LocalhostOwn}, api.LocalhostOwn, "", "127.0.64.254"},
+		{"shared", true, api.PlanIn{Localhost: api.LocalhostShared}, api.LocalhostShared, "", "127.0.0.1"},
+		{"cannot", false, api.PlanIn{}, api.LocalhostShared, "no hook", "127.0.0.1"},
+		{"cannot, own", false, api.PlanIn{Localhost: api.LocalhostOwn}, api.LocalhostShared, "no hook", "127.0.0.1"},
+		{"cannot, shared", false, api.PlanIn{Localhost: api.LocalhostShared}, api.LocalhostShared, "", "127.0.0.1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := &fakeLocalhost{homes: map[uint64]lease.Home{}}
+			r := newRig(t, func(cfg *Config) {
+				cfg.SharedLocalhost = "no hook"
+				if c.can {
+					cfg.Localhost = f
+				}
+			})
+			w := r.dial(operatorUID, 10)
+			c.in.Name, c.in.Policy = "web", api.Policy{Egress: api.EgressOpen}
+			out := w.plan(c.in)
+			if out.Localhost != c.want || out.LocalhostCause != c.cause || out.Net.Hosts[0].Address != c.host {
+				t.Errorf("localhost %q, cause %q, host %q", out.Localhost, out.LocalhostCause, out.Net.Hosts[0].Address)
+			}
+			for _, h := range f.all() {
+				if h.Own != (c.want == api.LocalhostOwn) || h.Address.String() != out.Address {
+					t.Errorf("home %+v", h) // the address is guarded either way
+				}
+			}
+			var list api.ListOut
+			if err := w.call("List", nil, &list); err != nil || list.Leases[0].Localhost != c.want {
+				t.Errorf("%+v, %v", list, err)
+			}
+		})
+	}
+	r := newRig(t)
+	err := r.dial(operatorUID, 10).call("Plan", api.PlanIn{Mode: api.ModeNone, Policy: api.Policy{Egress: api.EgressDeny}, Localhost: api.LocalhostOwn}, nil)
+	if shortName(err) != "InvalidArgument" {
+		t.Errorf("own localhost in a namespace: %v", err)
+	}
+}
