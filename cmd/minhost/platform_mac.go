@@ -40,7 +40,7 @@ func macPlatform(edges macEdges) platform {
 	return platform{
 		Name: "darwin", Socket: l.Socket, Operators: l.Operators, Program: l.Program, Lock: l.Lock, Journal: l.Journal, Marker: l.Marker,
 		Openers:     [][]string{{"/usr/bin/open"}},
-		DiskOptions: []host.DiskOption{host.TempIn(macTemp)},
+		DiskOptions: []host.DiskOption{host.TempIn(resolverfile.Temp)},
 		Files:       disk,
 		Plan:        planHost,
 		BootID:      func() (string, error) { return boot.ID(context.Background()) },
@@ -53,14 +53,6 @@ func macPlatform(edges macEdges) platform {
 		EndBoxes:   func(ctx context.Context, env *environment) error { return macEndBoxes(ctx, env, l) },
 		Observe:    macObserve,
 	}
-}
-
-// macTemp keeps temporary files out of the folder of which macOS reads every file as a resolver.
-func macTemp(dir string) string {
-	if dir == resolverfile.Dir {
-		return resolverfile.TempDir
-	}
-	return dir
 }
 
 // macObserve has no row for the box view: no lookup of a box is redirected on a Mac.

@@ -27,8 +27,7 @@ import (
 	"github.com/gominimal/minhost/resolverd/probe"
 )
 
-// macSteps are the steps of a Mac in the order of apply. The resolver file is last, since over a dead
-// answerer it stalls lookups; undone in the reverse order, it goes first.
+// macSteps are the steps of a Mac in the order of apply.
 func macSteps(env *environment, l darwin.Layout, edges macEdges, disk *host.Disk, gate host.Gate) ([]installer.Step, error) {
 	path, digest, err := thisProgram()
 	if err != nil {
@@ -50,20 +49,18 @@ func macSteps(env *environment, l darwin.Layout, edges macEdges, disk *host.Disk
 		PortFree: func(context.Context) error { return macPortFree(zone) }, AnswererUID: nobody,
 		CleanRun: func() error { return macCleanRun(l, disk) },
 	})
-	return []installer.Step{
-		filestep.New(disk, filestep.Spec{
+	return darwin.Order(darwin.Parts{
+		Program: filestep.New(disk, filestep.Spec{
 			ID: "program", Describe: "copy this program to " + l.Program + " (root-owned: root runs nothing that others can write)",
 			Loses: "nothing of minhost runs as root", Path: l.Program, Content: self, Attr: host.Attr{Mode: 0o755},
 			Ours: containsModule, KeepNothing: true,
 		}),
-		operators.Step{FS: disk, Path: l.Operators, UID: env.For.UID, Name: env.For.Name},
-		macRange(env, edges, gate),
-		launchd.New(disk, control, loop),
-		launchd.New(disk, control, answerer),
-		launchd.New(disk, control, helper),
-		&resolverfile.Step{Zone: zone, FS: disk, System: resolverfile.System{Run: run}, Clock: clock,
+		Operator: operators.Step{FS: disk, Path: l.Operators, UID: env.For.UID, Name: env.For.Name},
+		Range:    macRange(env, edges, gate),
+		Loopback: launchd.New(disk, control, loop), Answerer: launchd.New(disk, control, answerer), Helper: launchd.New(disk, control, helper),
+		Names: &resolverfile.Step{Zone: zone, FS: disk, System: resolverfile.System{Run: run}, Clock: clock,
 			Known: "minhost." + zone.Name, Answers: macAnswers, Libc: edges.Libc},
-	}, nil
+	}), nil
 }
 
 // macRange logs its one line whatever the level is: it is all that a boot leaves to read.

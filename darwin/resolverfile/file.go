@@ -14,8 +14,13 @@ import (
 // in it is one that somebody could turn.
 const Dir = "/private/etc/resolver"
 
-// TempDir is where temporary files of the folder live: on the same file system, and not in it.
-const TempDir = "/private/etc"
+// Temp says where temporary files of a folder live: those of Dir on the same file system, and not in it.
+func Temp(dir string) string {
+	if dir == Dir {
+		return path.Dir(Dir)
+	}
+	return dir
+}
 
 // Marker is the first line of the file. A file without it is not ours.
 const Marker = "# minhost: written by finalize-install; removed by finalize-install --undo"

@@ -130,6 +130,13 @@ func (m *Mac) Stalls() int {
 // Lookup asks as a program of the Mac does.
 func (m *Mac) Lookup(name string) netip.Addr { return m.resolver.Lookup(name) }
 
+// LookupFresh asks as a program does whose name is in no cache.
+func (m *Mac) LookupFresh(name string) netip.Addr {
+	m.resolver.flush()
+	return m.resolver.Lookup(name)
+}
+
+// Lookup is what a program gets.
 func (r *resolver) Lookup(name string) netip.Addr {
 	key := strings.ToLower(strings.TrimSuffix(name, "."))
 	r.mu.Lock()
