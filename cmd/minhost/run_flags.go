@@ -17,6 +17,7 @@ type runFlags struct {
 	allow, denySubnets    []string
 	ingressBoxes          []string
 	unenforced            bool
+	sharedLocalhost       bool
 }
 
 func (f *runFlags) register(flags *pflag.FlagSet) {
@@ -32,12 +33,17 @@ func (f *runFlags) register(flags *pflag.FlagSet) {
 		"who reaches its listeners: host, any, none, or ports for other hosts (PORT,...)")
 	flags.StringArrayVar(&f.ingressBoxes, "ingress-box", nil,
 		"let in this box, if its own rules allow it; * for every box")
+	flags.BoolVar(&f.sharedLocalhost, "shared-localhost", false,
+		"localhost is the host's: the box has none of its own")
 	flags.BoolVar(&f.unenforced, "allow-unenforced", false, "run even where this host cannot confine the box")
 }
 
 // plan turns the flags into the call of Plan. egressGiven says whether --egress was typed.
 func (f *runFlags) plan(egressGiven bool) (api.PlanIn, error) {
 	in := api.PlanIn{Name: f.name, Mode: api.ModeHost, EndWithConnection: true, AllowUnenforced: f.unenforced}
+	if f.sharedLocalhost {
+		in.Localhost = api.LocalhostShared
+	}
 	p := &in.Policy
 	switch p.Egress = api.Egress(f.egress); {
 	case p.Egress != api.EgressDeny && p.Egress != api.EgressOpen:

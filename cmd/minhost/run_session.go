@@ -182,6 +182,9 @@ func (s *session) checkPlan(in api.PlanIn) error {
 	if confined && s.plan.Enforcement != api.EnforcementPerBox {
 		s.tell("%s is not confined on this host: %s", s.box(), shown(s.plan.EnforcementCause))
 	}
+	if s.plan.LocalhostCause != "" {
+		s.tell("%s shares the localhost of this host, and has MINHOST_ADDRESS for its servers: %s", s.box(), shown(s.plan.LocalhostCause))
+	}
 	return nil
 }
 
