@@ -33,13 +33,20 @@ type teller struct {
 
 var managers = map[systemd.Kind]manager{
 	// Runlevel boot: what is in default is started with the network or after it.
-	systemd.OpenRC: {"/etc/runlevels/boot/minhost", []teller{
-		{"rc-update", []string{"add", "minhost", "boot"}, []string{"delete", "minhost", "boot"}},
-	}},
+	systemd.OpenRC: openRC("boot"),
 	systemd.SysVinit: {"/etc/rcS.d/S??minhost", []teller{
 		{"update-rc.d", []string{"minhost", "defaults"}, []string{"minhost", "remove"}},
 	}},
 }
+
+func openRC(runlevel string) manager {
+	return manager{"/etc/runlevels/" + runlevel + "/minhost", []teller{
+		{"rc-update", []string{"add", "minhost", runlevel}, []string{"delete", "minhost", runlevel}},
+	}}
+}
+
+// debianNetwork is there where the network is up before runlevel boot: Debian has all of its rcS in sysinit.
+const debianNetwork = "/etc/runlevels/sysinit/networking"
 
 // folder of the template of each.
 var templates = map[systemd.Kind]string{systemd.OpenRC: "openrc/minhost", systemd.SysVinit: "sysv/minhost"}

@@ -37,6 +37,9 @@ func New(fsys host.FS, run host.Runner, env systemd.Env, kind systemd.Kind, prog
 	if !known {
 		return nil, false, nil
 	}
+	if kind == systemd.OpenRC && env.Exists(debianNetwork) {
+		m = openRC("sysinit")
+	}
 	for _, t := range m.tellers {
 		found := systemd.Find(env, t.program)
 		if found == "" {

@@ -165,6 +165,17 @@ func TestEditedStays(t *testing.T) {
 	}
 }
 
+// TestRunlevel: before the network, wherever that is.
+func TestRunlevel(t *testing.T) {
+	for network, want := range map[string]string{"/etc/runlevels/boot/networking": "boot", debianNetwork: "sysinit"} {
+		env := systemd.Env{Exists: func(p string) bool { return p == network || p == "/sbin/rc-update" }}
+		s, ok, err := New(nil, nil, env, systemd.OpenRC, program)
+		if err != nil || !ok || s.manager.linked != "/etc/runlevels/"+want+"/minhost" || s.teller.add[2] != want {
+			t.Errorf("%s: %+v, %v %v", network, s, ok, err)
+		}
+	}
+}
+
 func TestNoManager(t *testing.T) {
 	env := systemd.Env{Exists: func(string) bool { return false }}
 	for _, kind := range []systemd.Kind{systemd.Standalone, systemd.OpenRC, systemd.SysVinit} {
