@@ -71,8 +71,10 @@ func TestPolicies(t *testing.T) {
 		_, err := c.Plan(h.ctx(), planIn("", p))
 		h.wants(what, err, "InvalidArgument")
 	}
-	_, err := c.Plan(h.ctx(), api.PlanIn{Mode: api.ModeNone, Policy: denyPolicy()})
-	h.wants("mode none", err, "NotSupported")
+	_, err := c.Plan(h.ctx(), api.PlanIn{Mode: api.ModeNone, Policy: openPolicy()})
+	h.wants("an empty network that goes everywhere", err, "InvalidArgument")
+	_, err = c.Plan(h.ctx(), api.PlanIn{Mode: api.ModeOwnIP, Policy: denyPolicy()})
+	h.wants("own_ip without a tap", err, "InvalidArgument")
 }
 
 // TestLeaseErrors: unknown and foreign leases, wrong secrets, wrong states.
