@@ -93,8 +93,8 @@ conformance-dns:
 	verify/dnsconf/peers.sh
 	$(GO) run ./verify/dnsconf
 
-# What the answerer reads from others. The seeds run in "make test".
-FUZZTIME ?= 10m
+# What the answerer reads from others, an hour in all. The seeds run in "make test".
+FUZZTIME ?= 12m
 fuzz-dns:
 	$(GO) test -run '^$$' -fuzz '^FuzzAnswer$$' -fuzztime $(FUZZTIME) ./resolverd
 	$(GO) test -run '^$$' -fuzz '^FuzzFastSlow$$' -fuzztime $(FUZZTIME) ./resolverd

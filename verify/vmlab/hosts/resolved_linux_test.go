@@ -4,8 +4,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gominimal/minhost/verify/vmlab"
 )
 
 // TestResolvedAsks: a lookup by glibc through systemd-resolved, of a held, a stopped and an unknown name,
@@ -66,4 +69,28 @@ func (h *host) asked() (n int) {
 		n += k
 	}
 	return n
+}
+
+// TestLookupsUnderSystemd: the answerer has no right to ask for marks there, so the helper finds the box of
+// a lookup by its flow; its owner sees it, and not what the host asked.
+func TestLookupsUnderSystemd(t *testing.T) {
+	h := newHost(t, "bookworm")
+	h.boot()
+	h.install()
+	watch := h.Start(vmlab.Runner, installed, "watch", "--dns")
+	h.Start(vmlab.Runner, installed, "run", "--name", "live", "--egress", "deny", "--", "/bin/sh", "-c",
+		"while :; do dig +tries=1 @192.0.2.1 example.com AAAA; dig +tcp +tries=1 @192.0.2.1 example.net; sleep 0.2; done")
+	for _, want := range []string{"  lookup    live  AAAA example.com: outside (udp, ", "  lookup    live  A example.net: outside (tcp, "} {
+		h.eventually(20*time.Second, "the owner sees "+want, func() bool {
+			h.Try("getent", "ahosts", "of-the-host.min.internal")
+			return strings.Contains(watch.Stdout(), want)
+		})
+	}
+	if strings.Contains(watch.Stdout(), "of-the-host") {
+		t.Errorf("the owner of a box sees the host's lookups:\n%s", watch.Stdout())
+	}
+	if err := watch.Stop(syscall.SIGINT); err != nil {
+		t.Log(err) // its exit status
+	}
+	h.eventually(10*time.Second, "nobody is told any more", func() bool { return h.Try("test", "-e", "/run/minhost/lookups").Status != 0 })
 }
