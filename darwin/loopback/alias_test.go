@@ -6,11 +6,13 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gominimal/minhost/installer/host"
+	"github.com/gominimal/minhost/installer/host/hosttest"
 )
 
 func read(t *testing.T, name string) []Alias {
@@ -173,5 +175,19 @@ func TestEnsureGivesUp(t *testing.T) {
 	m = &model{have: map[netip.Addr]uint32{}, hurt: true}
 	if _, err := (Keeper{m, m.bind, clock}).Ensure(t.Context()); err == nil || !strings.Contains(err.Error(), "wrong mask") {
 		t.Errorf("all 254 can be bound, with /8: %v", err)
+	}
+}
+
+// TestIfconfig: the words that ifconfig gets. The mask is among them.
+func TestIfconfig(t *testing.T) {
+	r := hosttest.NewRunner(nil)
+	r.On(ifconfigPath, func(host.Command) (host.Result, error) { return host.Result{}, nil })
+	i, a := Ifconfig{r}, netip.MustParseAddr("127.0.64.7")
+	if err := errors.Join(i.Set(t.Context(), Alias{a, HostMask}), i.Remove(t.Context(), a)); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"/sbin/ifconfig lo0 alias 127.0.64.7 netmask 255.255.255.255", "/sbin/ifconfig lo0 -alias 127.0.64.7"}
+	if got := r.Ran(); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }

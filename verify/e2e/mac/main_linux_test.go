@@ -56,6 +56,9 @@ func run(m *testing.M) int {
 }
 
 func build(args ...string) error {
+	if overlay := os.Getenv("MINHOST_MAC_OVERLAY"); overlay != "" {
+		args = append([]string{"-overlay", overlay}, args...) // a mistake that somebody plants
+	}
 	cmd := exec.Command("go", append([]string{"build", "-trimpath"}, args...)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
