@@ -85,6 +85,7 @@ func findBox(ctx context.Context, env *environment, c *client.Client, box string
 	if err != nil {
 		return nil, err
 	}
+	sweepNotes(env.Getenv, out.Leases)
 	for _, l := range out.Leases {
 		if l.Lease != "" && (l.Lease == box || l.Name == box) {
 			return readNote(env.Getenv, l.Lease)

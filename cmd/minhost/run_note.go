@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/gominimal/minhost/installer/api"
 )
@@ -101,6 +103,24 @@ func (n *note) write() error {
 func (n *note) forget() {
 	if n != nil && n.path != "" {
 		_ = os.Remove(n.path)
+	}
+}
+
+// sweepNotes removes the notes of boxes that ended when no run was there to do so.
+func sweepNotes(getenv func(string) string, live []api.LeaseInfo) {
+	dir, err := noteFolder(getenv)
+	if err != nil {
+		return
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		lease, ok := strings.CutSuffix(e.Name(), ".json")
+		if ok && !slices.ContainsFunc(live, func(l api.LeaseInfo) bool { return l.Lease == lease }) {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
 	}
 }
 

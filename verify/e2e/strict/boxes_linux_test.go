@@ -142,6 +142,10 @@ func TestDetach(t *testing.T) {
 	// One that ends by itself.
 	shell(t, env, "exit 0", "--detach", "--name", "web").Want(t, 0)
 	rig.Eventually(t, 20*time.Second, "the box ends with its program", func() bool { return len(rig.Leaves(t)) == 0 })
+	rig.Cmd{UID: rig.User, Env: env}.Run(t, "stop", "web").Want(t, 1, "there is no box web", "next: minhost ls")
+	if left := kept(t, env); len(left) != 0 {
+		t.Errorf("the note of a box that ended by itself is left: %v", left)
+	}
 	shell(t, env, "", "-d", "-t").Want(t, 125, "--detach contradicts --tty")
 }
 
