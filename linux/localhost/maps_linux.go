@@ -77,11 +77,15 @@ func newMaps(held maps) (maps, error) {
 		held = maps{}
 	}
 	for _, spec := range mapSpecs() {
-		if held[spec.Name] != nil {
-			continue
+		if old := held[spec.Name]; old != nil {
+			if old.Type() == spec.Type && old.KeySize() == spec.KeySize && old.ValueSize() == spec.ValueSize {
+				continue
+			}
+			old.Close() // another version's: the helper of this one fills anew
 		}
 		m, err := ebpf.NewMap(spec)
 		if err != nil {
+			delete(held, spec.Name)
 			held.close()
 			return nil, fmt.Errorf("localhost: map %s: %w", spec.Name, cause(err))
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/linux"
 	"github.com/gominimal/minhost/resolverd/zonefile"
 )
 
@@ -52,6 +53,10 @@ func (h *host) leftovers() error {
 	if err != nil || len(sets) > 0 {
 		errs = append(errs, fmt.Errorf("elements %v, %v", sets, err))
 	}
+	homes, err := homes()
+	if err != nil || len(homes) > 0 {
+		errs = append(errs, fmt.Errorf("homes %v, %v", homes, err))
+	}
 	flows, err := markedFlows()
 	if err != nil || len(flows) > 0 {
 		errs = append(errs, fmt.Errorf("conntrack entries %q, %v", flows, err))
@@ -84,8 +89,8 @@ func recordNames() (names []string, err error) {
 	return names, err
 }
 
-// elements counts the elements of every set of our table but those that no box has: the answerer's,
-// and the memory of refusals, which times out.
+// elements counts the elements of every set of our table but those that no box has: the answerer's, kinds of
+// addresses, and the memory of refusals, which times out.
 func elements() (map[string]int, error) {
 	out, err := exec.Command("nft", "-j", "list", "table", "inet", "minhost").Output()
 	if err != nil {
@@ -109,7 +114,7 @@ func elements() (map[string]int, error) {
 				continue
 			}
 			sets++
-			if len(s.Elem) > 0 && s.Name != "answerer4" && s.Name != "answerer6" && s.Name != "noise" {
+			if len(s.Elem) > 0 && s.Name != "answerer4" && s.Name != "answerer6" && s.Name != "noise" && s.Name != "shared" {
 				found[s.Name] = len(s.Elem)
 			}
 		}
@@ -118,6 +123,22 @@ func elements() (map[string]int, error) {
 		return nil, fmt.Errorf("only %d sets listed", sets)
 	}
 	return found, nil
+}
+
+// homes counts what the programs of own localhosts know of boxes.
+func homes() (map[string]int, error) {
+	ground := linux.Ground{Rel: "minhost"}
+	t, err := ground.Tree()
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	h, err := ground.HomesOf(t)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	return h.Entries(), nil
 }
 
 var markPattern = regexp.MustCompile(`\bmark=(\d+)`)
