@@ -20,7 +20,7 @@ type Config struct {
 // DefaultConfig is that of a host without the file.
 func DefaultConfig() Config { return Config{Marks: nft.DefaultMarks()} }
 
-// ParseConfig reads {"marks": {"belt": "0x40000000", "lease": ..., "host": ..., "ingress": ..., "foreign": ...}}, each one
+// ParseConfig reads {"marks": {"belt": "0x40000000", "lease": ..., "host": ..., "ingress": ..., "foreign": ..., "flow": ...}}, each one
 // bit of its own above the low 16. What is not named is as by default; an unknown name is an error.
 func ParseConfig(text []byte) (Config, error) {
 	c := DefaultConfig()
@@ -35,11 +35,11 @@ func ParseConfig(text []byte) (Config, error) {
 	if d.More() {
 		return c, fmt.Errorf("more than one value")
 	}
-	fields := map[string]*uint32{"belt": &c.Marks.Belt, "lease": &c.Marks.Lease, "host": &c.Marks.Host, "ingress": &c.Marks.Ingress, "foreign": &c.Marks.Foreign}
+	fields := map[string]*uint32{"belt": &c.Marks.Belt, "lease": &c.Marks.Lease, "host": &c.Marks.Host, "ingress": &c.Marks.Ingress, "foreign": &c.Marks.Foreign, "flow": &c.Marks.Flow}
 	for name, value := range file.Marks {
 		to, ok := fields[name]
 		if !ok {
-			return c, fmt.Errorf("marks.%s: there are belt, lease, host, ingress and foreign", name)
+			return c, fmt.Errorf("marks.%s: there are belt, lease, host, ingress, foreign and flow", name)
 		}
 		n, err := strconv.ParseUint(strings.TrimPrefix(value, "0x"), 16, 32)
 		if err != nil || !strings.HasPrefix(value, "0x") {

@@ -96,7 +96,7 @@ func judge(box Box, marks nft.Marks, sockets []Socket, tracked []Tracked) ends {
 	}
 	for _, t := range tracked {
 		switch {
-		case t.Mark&marks.Ended() != 0:
+		case marks.HasEnded(t.Mark):
 		case box.Verdict.Admits(v.flow(t), box.Place):
 			if v.started(t) && (t.Mark^marks.Started(box.Verdict.Number, box.Verdict.Generation))&marks.Generation() != 0 {
 				e.renew = append(e.renew, t)

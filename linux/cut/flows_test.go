@@ -72,7 +72,7 @@ func TestJudge(t *testing.T) {
 		{"itself, ingress none", none, []Socket{socket(protoTCP, "127.0.0.1:80", "127.0.0.1:5", leaf), socket(protoTCP, "127.0.0.1:5", "127.0.0.1:80", below)},
 			[]Tracked{tracked(protoTCP, "127.0.0.1:5", "127.0.0.1:80", admitted)}, "", 0, 0},
 		{"inbound whose entry was flushed: what the table refuses ends", deny, []Socket{socket(protoTCP, "10.0.0.1:80", "192.0.2.1:5", leaf)}, nil, "10.0.0.1:80", 0, 0},
-		{"already ended", deny, nil, []Tracked{tracked(protoTCP, "10.0.0.1:1", "192.0.2.1:443", started|m.Ended())}, "", 0, 0},
+		{"already ended", deny, nil, []Tracked{tracked(protoTCP, "10.0.0.1:1", "192.0.2.1:443", started&^m.Host|m.Flow)}, "", 0, 0},
 		{"datagrams", deny, []Socket{socket(protoUDP, "10.0.0.1:1", "192.0.2.1:443", leaf), socket(protoUDP, "0.0.0.0:2", "", leaf),
 			socket(protoUDP, "127.0.0.1:3", "127.0.0.1:9", leaf), socket(protoUDP, "10.0.0.1:4", "192.0.2.1:53", leaf)},
 			[]Tracked{tracked(protoUDP, "10.0.0.1:1", "192.0.2.1:443", started), tracked(protoUDP, "192.0.2.1:7", "10.0.0.1:2", admitted)}, "10.0.0.1:1", 0, 2},

@@ -205,11 +205,12 @@ func parseTuple(b []byte) (protocol uint8, from, to netip.AddrPort, err error) {
 	return protocol, netip.AddrPortFrom(addrs[0], ports[0]), netip.AddrPortFrom(addrs[1], ports[1]), ad.Err()
 }
 
-// markEnded sets the bit that the table answers with resets; forget removes the entry. One that is gone
+// markEnded writes what the table answers with resets; forget removes the entry. One that is gone
 // is no error.
 func (c *Cutter) markEnded(ctx context.Context, t Tracked) error {
-	return c.change(ctx, ctNew, t, "mark", netlink.Attribute{Type: ctaMark, Data: be32(c.marks.Ended())},
-		netlink.Attribute{Type: ctaMarkMask, Data: be32(c.marks.Ended())})
+	set, bits := c.marks.Ended()
+	return c.change(ctx, ctNew, t, "mark", netlink.Attribute{Type: ctaMark, Data: be32(set)},
+		netlink.Attribute{Type: ctaMarkMask, Data: be32(bits)})
 }
 
 // renew gives a flow the other generation: the policy of now admits it.

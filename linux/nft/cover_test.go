@@ -243,8 +243,17 @@ func TestHistory(t *testing.T) {
 }
 
 func TestMarks(t *testing.T) {
-	for _, bad := range []Marks{{Belt: 1 << 30}, {1 << 30, 1 << 29, 1 << 28, 1 << 15, 1 << 26}, {1 << 30, 1 << 30, 1 << 28, 1 << 27, 1 << 26}, {3 << 29, 1 << 28, 1 << 27, 1 << 26, 1 << 25},
-		{1 << 30, 1 << 29, 1 << 28, 1 << 27, 1 << 27}, {1 << 30, 1 << 29, 1 << 28, 1 << 27, 0}} {
+	var marks []Marks
+	for i := range 6 {
+		for _, bit := range []uint32{0, 1 << 15, 3 << 24} {
+			bad := DefaultMarks()
+			*[]*uint32{&bad.Belt, &bad.Lease, &bad.Host, &bad.Ingress, &bad.Foreign, &bad.Flow}[i] = bit
+			marks = append(marks, bad)
+		}
+	}
+	same := DefaultMarks()
+	same.Flow = same.Host
+	for _, bad := range append(marks, same) {
 		if bad.OrDefault().Check() == nil {
 			t.Errorf("%+v was taken", bad)
 		}

@@ -22,11 +22,15 @@ type Marks struct {
 	Ingress uint32
 	// Foreign is the belt's alone: it knows sockets of other namespaces by it, where the kernel does not tell.
 	Foreign uint32
+	// Flow is of conntrack marks alone, so that no packet on which somebody restores its connection's mark has a bit
+	// that the belt asks for. With Host: the flow began under a policy of the second generation. Without: a
+	// new policy ended it.
+	Flow uint32
 }
 
 // DefaultMarks returns the bits of DESIGN.md section 2.
 func DefaultMarks() Marks {
-	return Marks{Belt: 0x40000000, Lease: 0x20000000, Host: 0x10000000, Ingress: 0x08000000, Foreign: 0x04000000}
+	return Marks{Belt: 0x40000000, Lease: 0x20000000, Host: 0x10000000, Ingress: 0x08000000, Foreign: 0x04000000, Flow: 0x02000000}
 }
 
 // OrDefault fills a zero value.
@@ -49,16 +53,16 @@ func (m Marks) Check() error {
 	return nil
 }
 
-func (m Marks) all() []uint32 { return []uint32{m.Belt, m.Lease, m.Host, m.Ingress, m.Foreign} }
+func (m Marks) all() []uint32 { return []uint32{m.Belt, m.Lease, m.Host, m.Ingress, m.Foreign, m.Flow} }
 
-// Bits are all the bits of packets' marks that the table and the belt use, without the lease number.
-func (m Marks) Bits() uint32 { return m.Belt | m.Lease | m.Host | m.Ingress | m.Foreign }
+// Bits are all the bits of marks that the table and the belt use, without the lease number.
+func (m Marks) Bits() uint32 { return m.Belt | m.Lease | m.Host | m.Ingress | m.Foreign | m.Flow }
 
 // ours is the part of a mark that tells a lease: everything else belongs to other tables.
 func (m Marks) ours() uint32 { return m.Lease | m.Host | 0xffff }
 
 // flow is the part of a conntrack mark that tells a live flow of a lease.
-func (m Marks) flow() uint32 { return m.ours() | m.Belt | m.Ingress }
+func (m Marks) flow() uint32 { return m.ours() | m.Flow }
 
 // Admitted is the conntrack mark of flows that were admitted to a box.
 func (m Marks) Admitted(number uint16) uint32 { return m.Lease | uint32(number) }
@@ -73,13 +77,18 @@ func (m Marks) Started(number uint16, generation uint8) uint32 {
 	return mark
 }
 
-// Generation is the bit of a conntrack mark that tells the policies before and behind an update apart.
-// (It is the bit of admitted packets in packets' marks.)
-func (m Marks) Generation() uint32 { return m.Ingress }
+// Generation is the bit of a started flow's mark that tells the policies before and behind an update apart.
+func (m Marks) Generation() uint32 { return m.Flow }
 
-// Ended is what a conntrack mark has besides once a new policy ended the flow: whoever still has a
-// socket for it is answered with a reset. (The belt's bit is of packets' marks otherwise.)
-func (m Marks) Ended() uint32 { return m.Belt }
+// Ended is what these bits of a conntrack mark are once a new policy ended the flow: whoever still has a socket
+// for it is answered with a reset.
+func (m Marks) Ended() (set, bits uint32) { return m.Flow, m.Flow | m.Host }
+
+// HasEnded tells it from a flow's mark.
+func (m Marks) HasEnded(mark uint32) bool {
+	set, bits := m.Ended()
+	return mark&bits == set
+}
 
 // Either is the mark and mask that find all flows of a box.
 func (m Marks) Either(number uint16) (mark, mask uint32) {

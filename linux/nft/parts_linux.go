@@ -163,8 +163,8 @@ func (b builder) ctMark(reg uint32) []expr.Any {
 // ended matches TCP packets of a flow that a new policy ended (linux/cut), but for the resets that tell
 // its ends.
 func (b builder) ended() []expr.Any {
-	bits := b.Marks.Lease | b.Marks.Ended()
-	return append([]expr.Any{ct(expr.CtKeyMARK, rTmp), mask(rTmp, bits), eq(rTmp, u32(bits))}, tcpFlags(tcpRST, tcpRST, false)...)
+	set, bits := b.Marks.Ended()
+	return append([]expr.Any{ct(expr.CtKeyMARK, rTmp), mask(rTmp, b.Marks.Lease|bits), eq(rTmp, u32(b.Marks.Lease|set))}, tcpFlags(tcpRST, tcpRST, false)...)
 }
 
 // setCtMark writes the mark that a map has for the leaf.

@@ -137,24 +137,23 @@ func race(fd int) string {
 // stops it, this test is to be turned.
 func TestMarkOfMessage(t *testing.T) {
 	leaf, _ := worn(t)
-	l, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	arrived := func() bool {
-		l.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-		_, _, err := l.ReadFrom(make([]byte, 16))
-		return err == nil
-	}
-	for _, c := range []struct {
-		uid  uint32
-		want string
-		came bool
-	}{{1000, "EPERM", false}, {0, "ok", true}} {
-		out := netlab.Start(t, netlab.Spawn{Leaf: leaf.FD(), UID: c.uid}, "message", l.LocalAddr().String()).Stop()
-		if came := arrived(); strings.TrimSpace(out) != c.want || came != c.came {
-			t.Errorf("uid %d: %s, arrived %t; want %s, %t", c.uid, strings.TrimSpace(out), came, c.want, c.came)
+	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
+		l, err := net.ListenPacket("udp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		for _, c := range []struct {
+			uid  uint32
+			want string
+			came bool
+		}{{1000, "EPERM", false}, {0, "ok", true}} {
+			out := netlab.Start(t, netlab.Spawn{Leaf: leaf.FD(), UID: c.uid}, "message", l.LocalAddr().String()).Stop()
+			l.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+			_, _, err := l.ReadFrom(make([]byte, 16))
+			if came := err == nil; strings.TrimSpace(out) != c.want || came != c.came {
+				t.Errorf("uid %d to %s: %s, arrived %t; want %s, %t", c.uid, address, strings.TrimSpace(out), came, c.want, c.came)
+			}
 		}
 	}
 }
@@ -170,6 +169,10 @@ func messageChild(args []string) int {
 	h.Level, h.Type = unix.SOL_SOCKET, unix.SO_MARK
 	h.SetLen(unix.CmsgLen(4))
 	binary.NativeEndian.PutUint32(b[unix.CmsgLen(0):], approve|admit)
-	fmt.Println(errnoName(unix.Sendmsg(udpSocket(unix.AF_INET), []byte("x"), b, &unix.SockaddrInet4{Port: to.Port, Addr: [4]byte{127, 0, 0, 1}}, 0)))
+	if to.IP.To4() == nil {
+		fmt.Println(errnoName(unix.Sendmsg(udpSocket(unix.AF_INET6), []byte("x"), b, &unix.SockaddrInet6{Port: to.Port, Addr: [16]byte(to.IP)}, 0)))
+		return 0
+	}
+	fmt.Println(errnoName(unix.Sendmsg(udpSocket(unix.AF_INET), []byte("x"), b, &unix.SockaddrInet4{Port: to.Port, Addr: [4]byte(to.IP.To4())}, 0)))
 	return 0
 }

@@ -35,7 +35,7 @@ func TestMarkClashes(t *testing.T) {
 		"meta mark set meta mark or 0x20000000": "sets the mark bits 0x20000000",
 		"ct mark set 0x18000000":                "sets the mark bits 0x18000000",
 		"meta mark set 0x04000000":              "sets the mark bits 0x4000000",
-		"meta mark set ct mark":                 "copies the mark bits 0x7c000000 between packets and connections",
+		"meta mark set ct mark":                 "copies the mark bits 0x7e000000 between packets and connections",
 		"ct mark set meta mark and 0xf0000000":  "copies the mark bits 0x70000000 between packets and connections",
 	} {
 		l.run("nft", "add rule ip theirs c "+rule)
@@ -86,7 +86,7 @@ func TestIptablesClashes(t *testing.T) {
 			}
 			for rule, want := range map[string]string{
 				"MARK --set-xmark 0x40000000/0x40000000": "sets the mark bits 0x40000000", "CONNMARK --set-mark 0x20000000": "sets the mark bits 0x20000000",
-				"CONNMARK --restore-mark": "copies the mark bits 0x7c000000 ", "CONNMARK --save-mark --mask 0x60000000": "copies the mark bits 0x60000000 ",
+				"CONNMARK --restore-mark": "copies the mark bits 0x7e000000 ", "CONNMARK --save-mark --mask 0x60000000": "copies the mark bits 0x60000000 ",
 			} {
 				l.run(path, append([]string{"-t", "mangle", "-A", "OUTPUT", "-j"}, strings.Fields(rule)...)...)
 				if got := l.clashes(); len(got) != 1 || !strings.HasPrefix(got[0], who+want) {

@@ -55,7 +55,7 @@ func TestForgedMark(t *testing.T) {
 // and 2, and prints how many it tried.
 func forgeChild(args []string) int {
 	m := nft.DefaultMarks()
-	bits := []uint32{m.Belt, m.Lease, m.Host, m.Ingress, m.Foreign}
+	bits := []uint32{m.Belt, m.Lease, m.Host, m.Ingress, m.Foreign, m.Flow}
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	if err != nil {
 		return 1

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gominimal/minhost/linux/nft"
 	"github.com/gominimal/minhost/verify/netlab"
 )
 
@@ -41,7 +42,7 @@ func TestGeneration(t *testing.T) {
 	says("ok EPERM ECONNRESET")
 	p := allow(t, o.far()+" 8000 udp")
 	l.tighten(l.cutter(), b, p)
-	if n, old := marked(0x08000000), marked(0); n != 1 || old != 0 {
+	if n, old := marked(nft.DefaultMarks().Generation()), marked(0); n != 1 || old != 0 {
 		t.Errorf("%d flows of the new generation, %d of the old one\n%s", n, old, l.run("conntrack", "-L"))
 	}
 	holder.Say("how")

@@ -2,6 +2,7 @@ package nfttest
 
 import (
 	"net"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func TestRestoredMark(t *testing.T) {
 	l.run("nft", "add table inet theirs; add chain inet theirs o { type filter hook output priority -150; }; add rule inet theirs o meta mark set ct mark; "+
 		"add chain inet theirs p { type filter hook prerouting priority -150; }; add rule inet theirs p meta mark set ct mark")
 	t.Cleanup(func() { l.run("nft", "delete table inet theirs") })
-	here, datagrams := netlab.Echo(t, "tcp", "127.0.0.1:0", 0), udp(t, 8002)
+	here, here6, datagrams := netlab.Echo(t, "tcp", "127.0.0.1:0", 0), netlab.Echo(t, "udp", "[::1]:0", 0), udp(t, 8002)
 	b, closed := l.box(allow(t, o.far()+" 8000 tcp", o.far()+" 8000 udp", "127.0.0.1 "+port(here)+" tcp")), l.box(deny())
 	at, _ := netlab.EchoIn(t, netlab.Spawn{Leaf: closed.FD()}, "tcp", "127.0.0.1:0", 0)
 	for range 2 {
@@ -35,6 +36,7 @@ func TestRestoredMark(t *testing.T) {
 		l.refused(closed, "tcp", here)
 		l.refused(b, "tcp", at)
 		l.refused(closed, "udp", "127.0.0.1:8002")
+		l.refused(closed, "udp", here6)
 	}
 	if n := drain(datagrams); n != 0 {
 		t.Errorf("%d datagrams of a deny-all box arrived", n)
@@ -64,5 +66,50 @@ func TestHostPriority(t *testing.T) {
 			}
 			c.Close()
 		}
+	}
+}
+
+// TestRestoredMarkWithoutTable: marks that connections keep are none that the belt asks for, so that who restores
+// them, while our table is away, lets nothing through: not a flow that was ended, not one of another generation.
+func TestRestoredMarkWithoutTable(t *testing.T) {
+	l := newLab(t)
+	l.belt()
+	o := newOutside(l)
+	o.echo("tcp", ":8000")
+	o.echo("tcp", ":8001")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	l.must(err)
+	defer listener.Close()
+	here := listener.Addr().String()
+	var heard atomic.Int64 // octets that arrive at a service of this host
+	go func() {
+		if c, err := listener.Accept(); err == nil {
+			defer c.Close()
+			for buf := make([]byte, 16); ; {
+				n, err := c.Read(buf)
+				if heard.Add(int64(n)); err != nil {
+					return
+				}
+			}
+		}
+	}()
+	c := l.cutter()
+	c.MarkOnly = true
+	b := l.box(openEgress())
+	holder := netlab.Start(t, netlab.Spawn{Leaf: b.FD()}, "hold", "tcp "+o.far()+":8000", "tcp "+o.far()+":8001", "tcp "+here)
+	if line := holder.Line(); line != "ready" {
+		t.Fatal(line)
+	}
+	l.tighten(c, b, allow(t, o.far()+" 8001 tcp"))
+	l.run("nft", "add table inet theirs; add chain inet theirs o { type filter hook output priority -150; }; add rule inet theirs o meta mark set ct mark; "+
+		"add chain inet theirs p { type filter hook prerouting priority -150; }; add rule inet theirs p meta mark set ct mark")
+	t.Cleanup(func() { l.run("nft", "delete table inet theirs") })
+	l.run("nft", "delete table inet minhost")
+	holder.Say("how")
+	if got, want := holder.Line(), "silence silence silence"; got != want {
+		t.Errorf("without our table: %s, want %s", got, want)
+	}
+	if n := heard.Load(); n != 0 {
+		t.Errorf("%d octets of an ended flow arrived at this host", n)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/gominimal/minhost/verify/netlab"
 )
 
-const movedMarks = `{"marks": {"belt": "0x00800000", "lease": "0x00400000", "host": "0x00200000", "ingress": "0x00100000", "foreign": "0x00080000"}}`
+const movedMarks = `{"marks": {"belt": "0x00800000", "lease": "0x00400000", "host": "0x00200000", "ingress": "0x00100000", "foreign": "0x00080000", "flow": "0x00040000"}}`
 
 // configure writes the admin's file.
 func (h *host) configure(text string) {
@@ -40,37 +40,37 @@ func TestMovedMarks(t *testing.T) {
 	rig.Install(t)
 	o := h.outside()
 	for _, network := range []string{"tcp", "udp"} {
-		for _, port := range []string{":8091", ":8092"} {
+		for _, port := range []string{":8191", ":8192"} {
 			serve(network, "127.0.0.1"+port)
 			o.do(func() { serve(network, far+port) })
 		}
 	}
 	sibling := h.box("sibling", api.Policy{Egress: api.EgressDeny})
 	sibling.says("serve", "tcp", sibling.plan.Address+":3000", "ok")
-	b, deny := h.box("listed", rules("127.0.0.1 8091 tcp", far+" 8091 udp", far+" 8091 tcp")), h.box("deny", api.Policy{Egress: api.EgressDeny})
+	b, deny := h.box("listed", rules("127.0.0.1 8191 tcp", far+" 8191 udp", far+" 8191 tcp")), h.box("deny", api.Policy{Egress: api.EgressDeny})
 	judged := func() {
 		t.Helper()
-		b.reaches("tcp", "127.0.0.1:8091", true)
-		b.reaches("udp", far+":8091", true)
-		b.reaches("tcp", far+":8091", true)
-		b.reaches("tcp", "127.0.0.1:8092", false)
-		b.reaches("udp", far+":8092", false)
+		b.reaches("tcp", "127.0.0.1:8191", true)
+		b.reaches("udp", far+":8191", true)
+		b.reaches("tcp", far+":8191", true)
+		b.reaches("tcp", "127.0.0.1:8192", false)
+		b.reaches("udp", far+":8192", false)
 		b.reaches("tcp", sibling.plan.Address+":3000", false)
-		for _, a := range []string{"127.0.0.1:8091", "127.0.0.1:8092", far + ":8091", far + ":8092", sibling.plan.Address + ":3000"} {
+		for _, a := range []string{"127.0.0.1:8191", "127.0.0.1:8192", far + ":8191", far + ":8192", sibling.plan.Address + ":3000"} {
 			deny.reaches("tcp", a, false)
 			deny.reaches("udp", a, false)
 		}
 	}
 	judged()
 	h.marksAre(api.CheckStateOK)
-	b.says("hold", "tcp", far+":8091", "ok")
-	b.update(rules("127.0.0.1 8091 tcp", far+" 8091 udp"))
-	b.says("talk", "tcp", far+":8091", "ECONNABORTED")
-	b.update(rules("127.0.0.1 8091 tcp", far+" 8091 udp", far+" 8091 tcp"))
+	b.says("hold", "tcp", far+":8191", "ok")
+	b.update(rules("127.0.0.1 8191 tcp", far+" 8191 udp"))
+	b.says("talk", "tcp", far+":8191", "ECONNABORTED")
+	b.update(rules("127.0.0.1 8191 tcp", far+" 8191 udp", far+" 8191 tcp"))
 
 	// Nobody's bits of before: another table writes all of them on everything, and routes by them.
-	h.run("nft", "add table inet theirs; add chain inet theirs o { type filter hook output priority 0; }; add rule inet theirs o meta mark set 0x7c000000")
-	h.run("ip", "rule", "add", "fwmark", "0x40000000/0x7c000000", "lookup", "main", "priority", "77")
+	h.run("nft", "add table inet theirs; add chain inet theirs o { type filter hook output priority 0; }; add rule inet theirs o meta mark set 0x7e000000")
+	h.run("ip", "rule", "add", "fwmark", "0x40000000/0x7e000000", "lookup", "main", "priority", "77")
 	judged()
 	h.marksAre(api.CheckStateOK)
 	h.run("ip", "rule", "add", "fwmark", "0x00800000", "lookup", "main", "priority", "78")
@@ -87,10 +87,10 @@ func TestMovedMarks(t *testing.T) {
 	h.signal("supervise", syscall.SIGSTOP)
 	h.signal("helper", syscall.SIGKILL)
 	h.must(moved.Belt((*belt.Belt).Detach))
-	deny.reaches("udp", far+":8091", false) // the table alone
+	deny.reaches("udp", far+":8191", false) // the table alone
 	h.must(moved.Belt((*belt.Belt).Apply))
 	exec.Command("/usr/sbin/nft", "delete", "table", "inet", "minhost").Run()
-	for _, a := range []string{"127.0.0.1:8091", far + ":8091"} { // the belt alone
+	for _, a := range []string{"127.0.0.1:8191", far + ":8191"} { // the belt alone
 		if out := ask[netlab.Outcome](b, order{Op: "dial", Network: "udp", Address: a}); out.OK() {
 			t.Errorf("the belt alone: %s: %v", a, out)
 		}
@@ -98,7 +98,7 @@ func TestMovedMarks(t *testing.T) {
 	h.signal("supervise", syscall.SIGCONT)
 	h.dial()
 	rig.Eventually(t, 10*time.Second, "allowed traffic is back", func() bool {
-		return ask[netlab.Outcome](b, order{Op: "dial", Network: "tcp", Address: "127.0.0.1:8091"}).OK()
+		return ask[netlab.Outcome](b, order{Op: "dial", Network: "tcp", Address: "127.0.0.1:8191"}).OK()
 	})
 	judged()
 	for _, x := range []*box{b, deny, sibling} {

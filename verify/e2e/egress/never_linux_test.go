@@ -37,13 +37,13 @@ func TestNeverStarted(t *testing.T) {
 	h.must(ground.Belt((*belt.Belt).Apply))
 	o := h.outside()
 	for _, network := range []string{"tcp", "udp"} {
-		serve(network, "127.0.0.1:8091")
-		o.do(func() { serve(network, far+":8091") })
+		serve(network, "127.0.0.1:8391")
+		o.do(func() { serve(network, far+":8391") })
 	}
 	leaf := h.unknown()
-	forbidden := dials(20*time.Millisecond, "127.0.0.1:8091", far+":8091", "127.0.0.1:15353", "127.0.0.1:15354")
+	forbidden := dials(20*time.Millisecond, "127.0.0.1:8391", far+":8391", "127.0.0.1:15353", "127.0.0.1:15354")
 	ask[string](leaf, order{Op: "probe", Targets: forbidden})
-	hosts := probe(dials(2*time.Second, "127.0.0.1:8091", far+":8091"))
+	hosts := probe(dials(2*time.Second, "127.0.0.1:8391", far+":8391"))
 	pause := func() { time.Sleep(30 * time.Millisecond) }
 	for range n {
 		pause() // the belt alone, no table

@@ -33,12 +33,12 @@ func TestRuleEnds(t *testing.T) {
 		told[address] = make(chan string, 10)
 		go echo(l, told[address])
 	}
-	local, away, kept := "127.0.0.1:8091", far+":8093", far+":8094"
+	local, away, kept := "127.0.0.1:8291", far+":8093", far+":8094"
 	listen(local)
 	o.do(func() { listen(away); listen(kept); serve("udp", away) })
 	end := time.Now().Add(5 * time.Second)
 	p := rules(far + " 8094 tcp")
-	p.Rules = append(p.Rules, timed(rules("127.0.0.1 8091 tcp", far+" 8093 tcp", far+" 8093 udp", "10.0.0.0/8 8000-9000 tcp"), end)...)
+	p.Rules = append(p.Rules, timed(rules("127.0.0.1 8291 tcp", far+" 8093 tcp", far+" 8093 udp", "10.0.0.0/8 8000-9000 tcp"), end)...)
 	b := h.box("timed", p)
 	expired := h.expired(b)
 	for _, a := range []string{local, away, kept} {
