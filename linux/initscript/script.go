@@ -15,8 +15,15 @@ import (
 // Marker is the second line of each script. A script without it is not ours.
 const Marker = "# minhost: written by finalize-install; removed by finalize-install --undo"
 
+// name of the script. Not minhost: OpenRC 0.45 puts a service into the cgroup of its name at the root of the
+// hierarchy, where the tree of the boxes is.
+const name = "minhost-boot"
+
 // Path is where both managers look.
-const Path = "/etc/init.d/minhost"
+const Path = "/etc/init.d/" + name
+
+// started is where OpenRC notes that the script was run.
+const started = "/run/openrc/started/" + name
 
 // manager is how one of them is told of a script.
 type manager struct {
@@ -34,14 +41,14 @@ type teller struct {
 var managers = map[systemd.Kind]manager{
 	// Runlevel boot: what is in default is started with the network or after it.
 	systemd.OpenRC: openRC("boot"),
-	systemd.SysVinit: {"/etc/rcS.d/S??minhost", []teller{
-		{"update-rc.d", []string{"minhost", "defaults"}, []string{"minhost", "remove"}},
+	systemd.SysVinit: {"/etc/rcS.d/S??" + name, []teller{
+		{"update-rc.d", []string{name, "defaults"}, []string{name, "remove"}},
 	}},
 }
 
 func openRC(runlevel string) manager {
-	return manager{"/etc/runlevels/" + runlevel + "/minhost", []teller{
-		{"rc-update", []string{"add", "minhost", runlevel}, []string{"delete", "minhost", runlevel}},
+	return manager{"/etc/runlevels/" + runlevel + "/" + name, []teller{
+		{"rc-update", []string{"add", name, runlevel}, []string{"delete", name, runlevel}},
 	}}
 }
 
@@ -49,25 +56,25 @@ func openRC(runlevel string) manager {
 const debianNetwork = "/etc/runlevels/sysinit/networking"
 
 // folder of the template of each.
-var templates = map[systemd.Kind]string{systemd.OpenRC: "openrc/minhost", systemd.SysVinit: "sysv/minhost"}
+var templates = map[systemd.Kind]string{systemd.OpenRC: "openrc/minhost-boot", systemd.SysVinit: "sysv/minhost-boot"}
 
 // plainPath has no character that means something to a shell.
 var plainPath = regexp.MustCompile(`^(/[A-Za-z0-9._+-]+)+$`)
 
 // Script renders the script of that manager for the installed program.
 func Script(kind systemd.Kind, program string) ([]byte, error) {
-	name, ok := templates[kind]
+	file, ok := templates[kind]
 	if !ok {
 		return nil, fmt.Errorf("render init script: none for %s", kind)
 	}
 	if !plainPath.MatchString(program) || path.Clean(program) != program {
 		return nil, fmt.Errorf("render init script: program %q: want an absolute path of letters, digits and ._+-", program)
 	}
-	text, err := fs.ReadFile(packaging.InitScripts(), name)
+	text, err := fs.ReadFile(packaging.InitScripts(), file)
 	if err != nil {
 		return nil, fmt.Errorf("render init script: %w", err)
 	}
-	t, err := template.New(name).Option("missingkey=error").Parse(string(text))
+	t, err := template.New(file).Option("missingkey=error").Parse(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("render init script: %w", err)
 	}

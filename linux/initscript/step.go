@@ -28,6 +28,7 @@ type Step struct {
 	manager manager
 	teller  teller
 	program string // of the teller, absolute
+	service string // rc-service, absolute
 	kind    systemd.Kind
 }
 
@@ -54,7 +55,7 @@ func New(fsys host.FS, run host.Runner, env systemd.Env, kind systemd.Kind, prog
 			Loses: "after a reboot nothing is there until somebody runs minhost apply", Optional: true,
 			Path: Path, Content: text, Attr: host.Attr{Mode: 0o755}, Marker: Marker,
 		}
-		return &Step{filestep.New(fsys, spec), fsys, run, m, t, found, kind}, true, nil
+		return &Step{filestep.New(fsys, spec), fsys, run, m, t, found, systemd.Find(env, "rc-service"), kind}, true, nil
 	}
 	return nil, false, nil
 }
@@ -83,8 +84,8 @@ func (s *Step) linked() (bool, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	for _, name := range names {
-		if ok, _ := filepath.Match(filepath.Base(s.manager.linked), name); ok { // a constant pattern
+	for _, link := range names {
+		if ok, _ := filepath.Match(filepath.Base(s.manager.linked), link); ok { // a constant pattern
 			return true, nil
 		}
 	}
@@ -116,12 +117,21 @@ func (s *Step) Undo(ctx context.Context, rec installer.Record) error {
 		return s.call(ctx, s.teller.without)
 	}
 	if s.kind == systemd.OpenRC {
-		return errors.Join(out(), s.Step.Undo(ctx, rec))
+		return errors.Join(out(), s.zap(ctx), s.Step.Undo(ctx, rec))
 	}
 	if err := s.Step.Undo(ctx, rec); err != nil {
 		return err // it stays, and so does its link
 	}
 	return out()
+}
+
+// zap has OpenRC forget that the script was run. It runs nothing.
+func (s *Step) zap(ctx context.Context) error {
+	if _, err := s.fs.Lstat(started); err != nil || s.service == "" {
+		return nil
+	}
+	_, err := s.run.Run(ctx, host.Command{Path: s.service, Args: []string{name, "zap"}, Timeout: callTimeout})
+	return err
 }
 
 func (s *Step) call(ctx context.Context, args []string) error {

@@ -67,17 +67,19 @@ func (i *initOf) Run(_ context.Context, c host.Command) (host.Result, error) {
 		return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.Symlink(Path, path))
 	}
 	switch strings.Join(append([]string{filepath.Base(c.Path)}, c.Args...), " ") {
-	case "rc-update add minhost boot":
-		err = link("/etc/runlevels/boot/minhost", true)
-	case "rc-update delete minhost boot":
-		err = link("/etc/runlevels/boot/minhost", false)
-	case "update-rc.d minhost defaults":
-		err = link("/etc/rcS.d/S03minhost", true)
-	case "update-rc.d minhost remove":
+	case "rc-update add minhost-boot boot":
+		err = link("/etc/runlevels/boot/minhost-boot", true)
+	case "rc-update delete minhost-boot boot":
+		err = link("/etc/runlevels/boot/minhost-boot", false)
+	case "update-rc.d minhost-boot defaults":
+		err = link("/etc/rcS.d/S03minhost-boot", true)
+	case "update-rc.d minhost-boot remove":
 		if there {
 			return host.Result{}, errors.New("the script is still there")
 		}
-		return host.Result{}, link("/etc/rcS.d/S03minhost", false)
+		return host.Result{}, link("/etc/rcS.d/S03minhost-boot", false)
+	case "rc-service minhost-boot zap":
+		err = os.Remove(filepath.Join(i.root, started))
 	default:
 		err = errors.New("unknown call")
 	}
@@ -94,7 +96,9 @@ func newStep(t *testing.T, kind systemd.Kind) (*Step, *initOf, string) {
 		t.Fatal(err)
 	}
 	i := &initOf{root: root}
-	env := systemd.Env{Exists: func(p string) bool { return p == "/sbin/rc-update" || p == "/usr/sbin/update-rc.d" },
+	env := systemd.Env{Exists: func(p string) bool {
+		return p == "/sbin/rc-update" || p == "/sbin/rc-service" || p == "/usr/sbin/update-rc.d"
+	},
 		ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist }}
 	s, ok, err := New(hosttest.OpenDisk(t, root, nil), i, env, kind, program)
 	if err != nil || !ok {
@@ -136,6 +140,7 @@ func TestCycle(t *testing.T) {
 			if err := s.Apply(t.Context(), &rec); err != nil {
 				t.Fatal(err)
 			}
+			hosttest.Put(t, root, started, "", 0o644)
 			for range 2 { // the second finds nothing
 				if err := s.Undo(t.Context(), rec); err != nil {
 					t.Error(err)
@@ -144,6 +149,9 @@ func TestCycle(t *testing.T) {
 			state(t, s, installer.Absent)
 			if links, _ := filepath.Glob(filepath.Join(root, s.manager.linked)); len(links) != 0 {
 				t.Errorf("left: %v", links)
+			}
+			if _, err := os.Lstat(filepath.Join(root, started)); kind == systemd.OpenRC && err == nil {
+				t.Error("OpenRC believes that it runs")
 			}
 		})
 	}
@@ -170,7 +178,7 @@ func TestRunlevel(t *testing.T) {
 	for network, want := range map[string]string{"/etc/runlevels/boot/networking": "boot", debianNetwork: "sysinit"} {
 		env := systemd.Env{Exists: func(p string) bool { return p == network || p == "/sbin/rc-update" }}
 		s, ok, err := New(nil, nil, env, systemd.OpenRC, program)
-		if err != nil || !ok || s.manager.linked != "/etc/runlevels/"+want+"/minhost" || s.teller.add[2] != want {
+		if err != nil || !ok || s.manager.linked != "/etc/runlevels/"+want+"/minhost-boot" || s.teller.add[2] != want {
 			t.Errorf("%s: %+v, %v %v", network, s, ok, err)
 		}
 	}

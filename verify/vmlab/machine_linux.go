@@ -148,12 +148,12 @@ func onlyChild(pid int) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(b)))
 }
 
-// WaitBoot waits until systemd has nothing more to do. Units that failed are the tests' to find.
+// WaitBoot waits until init has nothing more to do. Units that failed are the tests' to find.
 func (m *Machine) WaitBoot() {
 	m.t.Helper()
 	for end := time.Now().Add(60 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		state := strings.TrimSpace(m.Try("systemctl", "is-system-running").Stdout)
-		if state == "running" || state == "degraded" {
+		state, over := m.bootState()
+		if over {
 			return
 		}
 		if time.Now().After(end) {
@@ -166,25 +166,6 @@ func (m *Machine) WaitBoot() {
 func (m *Machine) Console() string {
 	b, _ := os.ReadFile(filepath.Join(m.work, "console"))
 	return string(tail(b, 4000))
-}
-
-// Reboot reboots the machine by its own systemd and waits for the end of the boot.
-func (m *Machine) Reboot() {
-	m.t.Helper()
-	m.Shutdown("reboot")
-	m.Boot()
-}
-
-// Shutdown asks systemd for "reboot" or "poweroff" and waits until every process has ended.
-func (m *Machine) Shutdown(verb string) {
-	m.t.Helper()
-	m.Try("systemctl", "--no-block", verb)
-	select {
-	case <-m.ended:
-	case <-time.After(60 * time.Second):
-		m.t.Fatalf("machine does not %s within 60 s\n%s", verb, m.Console())
-	}
-	m.wipeGroup()
 }
 
 func (m *Machine) end() {

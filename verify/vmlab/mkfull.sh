@@ -1,7 +1,7 @@
 #!/bin/sh
 # mkfull.sh BASE FOLDER PACKAGE...: makes FOLDER, a copy of the Debian root BASE (mkroot.sh) with more
-# packages. What they enable is disabled again: a scenario enables what it is about. As root; nothing
-# outside FOLDER and FOLDER.part is written.
+# packages. What they enable in systemd is disabled again: a scenario enables what it is about. As root;
+# nothing outside FOLDER and FOLDER.part is written.
 set -eu
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C DEBIAN_FRONTEND=noninteractive
 
@@ -23,10 +23,10 @@ cat /etc/hosts >etc/hosts
 # Nothing is started while packages are installed.
 printf '#!/bin/sh\nexit 101\n' >usr/sbin/policy-rc.d
 chmod 755 usr/sbin/policy-rc.d
-before=$(find etc/systemd/system etc/rc?.d etc/runlevels -type l 2>/dev/null | sort)
+before=$(find etc/systemd/system -type l | sort)
 chroot . apt-get -q update
 chroot . apt-get -q -y --no-install-recommends install "$@"
-find etc/systemd/system etc/rc?.d -type l | sort | while read -r link; do
+find etc/systemd/system -type l | sort | while read -r link; do
 	case "$before" in
 	*"$link"*) ;;
 	*) rm "$link" ;;

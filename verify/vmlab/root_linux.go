@@ -23,11 +23,13 @@ var packages = []string{"systemd-resolved", "libnss-resolve", "procps", "curl", 
 //go:embed mkfull.sh
 var mkfull string
 
-// full is what the name of a suite ends with when its root has other network managers, resolvers and
-// firewalls too, all of them installed and none enabled.
-const full = "-full"
-
-var fullPackages = []string{"network-manager", "ifupdown", "firewalld", "ufw", "docker.io", "iptables", "dnsmasq", "unbound", "apparmor"}
+// kinds are roots with more in them; "bookworm-full" is one of a suite. Those of full are all installed and
+// none is enabled.
+var kinds = map[string][]string{
+	"full":   {"network-manager", "ifupdown", "firewalld", "ufw", "docker.io", "iptables", "dnsmasq", "unbound", "apparmor"},
+	"sysv":   {"sysvinit-core", "sysv-rc", "initscripts", "ifupdown"},
+	"openrc": {"sysvinit-core", "openrc", "initscripts", "ifupdown"},
+}
 
 // errMissing is something that the machine lacks for the lab.
 var errMissing = errors.New("missing")
@@ -46,8 +48,8 @@ func cache() string {
 // rootOf is where the root of a suite is, made or not: another recipe is another folder.
 func rootOf(suite string) string {
 	recipe := mkroot + strings.Join(packages, " ")
-	if strings.HasSuffix(suite, full) {
-		recipe += mkfull + strings.Join(fullPackages, " ")
+	if _, kind, more := strings.Cut(suite, "-"); more {
+		recipe += mkfull + strings.Join(kinds[kind], " ")
 	}
 	sum := sha256.Sum256([]byte(recipe))
 	return filepath.Join(cache(), suite+"-"+hex.EncodeToString(sum[:6]))
@@ -78,11 +80,11 @@ func makeRoot(suite string) error {
 		return nil
 	}
 	script, args := mkroot, append([]string{suite, root}, packages...)
-	if base, ok := strings.CutSuffix(suite, full); ok {
+	if base, kind, more := strings.Cut(suite, "-"); more {
 		if err := makeRoot(base); err != nil {
 			return err
 		}
-		script, args = mkfull, append([]string{rootOf(base), root}, fullPackages...)
+		script, args = mkfull, append([]string{rootOf(base), root}, kinds[kind]...)
 	}
 	cmd := exec.Command("/bin/sh", append([]string{"-s", "--"}, args...)...)
 	cmd.Stdin = strings.NewReader(script)

@@ -87,6 +87,10 @@ func (h *host) settledSnapshot() []string {
 // stable leaves out what docker makes up anew at each boot: numbers, names of sockets, ports.
 func stable(lines []string) []string {
 	var out []string
+	// NetworkManager's own notes come when it first stops.
+	lines = slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
+		return strings.HasPrefix(l, "address eth0") || strings.HasPrefix(l, "file /var/lib/NetworkManager/")
+	})
 	docker := slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, "docker0") })
 	for _, l := range lines {
 		switch {
