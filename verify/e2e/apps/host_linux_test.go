@@ -43,7 +43,7 @@ func host(t *testing.T) {
 	rig.Install(t)
 	t.Cleanup(func() { nft(t, "delete table ip apps_names") })
 	nft(t, "add table ip apps_names",
-		"add chain ip apps_names out { type nat hook output priority -200; }",
+		"add chain ip apps_names out { type nat hook output priority -190; }",
 		"add rule ip apps_names out ip daddr 127.0.0.1 udp dport 53 redirect to :15353",
 		"add rule ip apps_names out ip daddr 127.0.0.1 tcp dport 53 redirect to :15353")
 	if err := os.WriteFile("/etc/resolv.conf", []byte("nameserver 127.0.0.1\n"), 0o644); err != nil {
@@ -74,6 +74,19 @@ func folder(t *testing.T) string {
 	return dir
 }
 
+// home is where the runs of a test keep the secrets of their boxes.
+func home(t *testing.T) []string {
+	t.Helper()
+	const dir = "/var/lib/apps-home"
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir, rig.User, rig.User); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"HOME=" + dir}
+}
+
 // write makes a file of the user's.
 func write(t *testing.T, path, text string) {
 	t.Helper()
@@ -89,13 +102,13 @@ func write(t *testing.T, path, text string) {
 func box(t *testing.T, name, dir string, command ...string) *rig.Process {
 	t.Helper()
 	args := append([]string{"run", "--name", name, "--", "/usr/bin/env", "-C", dir, "HOME=" + dir}, command...)
-	return rig.Cmd{UID: rig.User, Timeout: 5 * time.Minute}.Start(t, args...)
+	return rig.Cmd{UID: rig.User, Env: home(t), Timeout: 5 * time.Minute}.Start(t, args...)
 }
 
 // join runs a program in a box that lives and returns what it printed.
 func join(t *testing.T, name string, command ...string) rig.Result {
 	t.Helper()
-	return rig.As(t, rig.User, append([]string{"run", "--join", name, "--kind", "exec", "--"}, command...)...)
+	return rig.Cmd{UID: rig.User, Env: home(t)}.Run(t, append([]string{"run", "--join", name, "--kind", "exec", "--"}, command...)...)
 }
 
 // address waits until a box listens on a port and says at which address the host finds it.
