@@ -58,32 +58,42 @@ func (h *Helper) Serve(ctx context.Context, l *net.UnixListener) error {
 			}
 			continue
 		}
-		calls.Add(1)
-		go func() {
-			defer calls.Done()
-			s.serve(ctx, uc)
-		}()
+		if c := s.admit(ctx, uc); c != nil { // here, so that who came first is in first
+			calls.Go(func() {
+				defer s.dismiss(c)
+				s.loop(ctx, c)
+			})
+		}
 	}
 }
 
-func (s *server) serve(ctx context.Context, uc *net.UnixConn) {
-	defer uc.Close()
+// admit asks the kernel who connected and counts the connection; nil when it is refused, and closed.
+func (s *server) admit(ctx context.Context, uc *net.UnixConn) *conn {
 	peer, err := s.h.cfg.Peers.Identify(uc)
 	if err != nil {
 		s.h.log.Info("connection refused", "cause", err)
-		return
+		uc.Close()
+		return nil
 	}
-	defer peer.release()
 	c := &conn{uc: uc, peer: peer, account: s.h.accountOf(peer), message: s.h.cfg.MessageTime, idle: s.h.cfg.IdleAfter}
 	c.ctx, c.cancel = context.WithCancel(ctx)
-	defer c.cancel()
-	if limit := s.accounts.enter(c, s.h.holding); limit > 0 {
-		// Without waiting for the peer: who is refused must cost less than who is not.
-		s.send(c, &api.TooManyConnections{Limit: limit, Message: fmt.Sprintf("uid %d has %d connections already", peer.UID, limit), Next: "close some"})
-		return
+	limit := s.accounts.enter(c, s.h.holding)
+	if limit == 0 {
+		return c
 	}
-	defer s.accounts.leave(c)
-	s.loop(ctx, c)
+	// Without waiting for the peer: who is refused must cost less than who is not. Nothing is queued before it, so
+	// that the reply is taken at once.
+	s.send(c, &api.TooManyConnections{Limit: limit, Message: fmt.Sprintf("uid %d has %d connections already", peer.UID, limit), Next: "close some"})
+	s.dismiss(c)
+	return nil
+}
+
+// dismiss lets go of a connection, counted or not.
+func (s *server) dismiss(c *conn) {
+	s.accounts.leave(c)
+	c.cancel()
+	c.peer.release()
+	c.uc.Close()
 }
 
 // scarce says that an accept failed for something that may be had again.
