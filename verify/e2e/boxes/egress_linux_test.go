@@ -33,7 +33,7 @@ func (h *host) services(o *outside) services {
 		}
 	}
 	echo(&s.listed, "127.0.0.1:8099", "[::1]:8099")
-	echo(&s.other, "127.0.0.1:8098", "[::1]:8098", "127.0.64.254:8097", atPort(o.near4(), 8097), atPort(o.near6(), 8097))
+	echo(&s.other, "127.0.0.1:8098", "[::1]:8098", atPort(o.near4(), 8097), atPort(o.near6(), 8097))
 	for _, network := range []string{"tcp", "udp"} {
 		for _, a := range []string{o.far4(), o.far6()} {
 			s.far = append(s.far, place{network, o.echo(network, atPort(a, 8005))})
@@ -80,9 +80,9 @@ func (b *box) ownServers(o *outside) (own []place) {
 		for port, l := range map[int][2]string{
 			3200: {"0.0.0.0", "127.0.0.1"}, 3201: {"127.0.0.1", "127.0.0.1"}, 3202: {"::1", "::1"},
 			3203: {b.plan.Address, b.plan.Address}, 3204: {"::", "::1"}, 3205: {"::", "127.0.0.1"},
-			3206: {"0.0.0.0", b.plan.Address}, 3207: {"0.0.0.0", o.near4()}, 3208: {o.near6(), o.near6()},
+			3206: {"0.0.0.0", b.plan.Address}, 3207: {"0.0.0.0", "127.0.0.2"}, 3208: {o.near6(), o.near6()},
 		} {
-			if network == "udp" && l[0] == "0.0.0.0" && l[1] == b.plan.Address {
+			if network == "udp" && l[0] == "0.0.0.0" && l[1] != "127.0.0.1" {
 				continue // the reply of a wildcard socket comes from 127.0.0.1, box or not
 			}
 			b.serve(network, atPort(l[0], port))
