@@ -77,7 +77,7 @@ func (y *typist) command(s string) {
 func (y *typist) expect(s string) {
 	y.t.Helper()
 	buf := make([]byte, 4096)
-	y.master.SetReadDeadline(time.Now().Add(10 * time.Second))
+	y.master.SetReadDeadline(time.Now().Add(60 * time.Second)) // a bound for a busy machine
 	for {
 		if _, behind, ok := strings.Cut(y.seen, s); ok {
 			y.seen = behind

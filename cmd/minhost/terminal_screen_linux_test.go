@@ -72,7 +72,7 @@ func TestRunAtATerminalOfItsOwn(t *testing.T) {
 	y.typed(ctrlZ)
 	y.expect("Stopped")
 	y.expect("in: ")
-	y.typed("kill %1; exit 5\n")
+	y.typed("kill -9 %1; wait; exit 5\n")
 	y.command("echo status=$?")
 	y.expect("status=5\r\n")
 	atRest(t, h)
