@@ -66,8 +66,10 @@ type Policy struct {
 	IngressBoxes []string `json:"ingress_boxes,omitempty"`
 }
 
-// Mode: none: an own, empty network namespace. host: shares the host's network. own_ip: an own
-// namespace with a tap.
+// Mode: none: an own, empty network namespace, where loopback alone is up. host: shares the host's
+// network. own_ip: an own namespace with a tap. The policy of a none or own_ip box holds for what
+// it has in the host's network, which is the sockets of Listen: none takes egress deny only, and of
+// own_ip the runner's switch decides what its tap carries.
 type Mode string
 
 // Values of Mode.
@@ -454,8 +456,8 @@ type PlanOut struct {
 // process is given by pid, or by a pidfd as the only descriptor of the message. Only on the
 // connection that planned. On an error the lease stays planned and is still owed an Attach or an
 // Abandon. The process of a none or own_ip box must be in a network namespace of its own, which has
-// no other user yet. The reply of an own_ip box carries the descriptor of the tap, once: it is
-// closed in the box at teardown.
+// no other user yet and no device but loopback. The reply of an own_ip box carries the descriptor
+// of the tap, once: Ethernet frames without a header in front. Teardown removes the device.
 type AttachIn struct {
 	Lease string `json:"lease"`
 	PID   int    `json:"pid,omitempty"`
@@ -482,8 +484,9 @@ type JoinOut struct {
 }
 
 // ListenIn holds the parameters of Listen: A listening socket (tcp) or a bound one (udp) on the
-// box's own address, made inside its leaf, as the only descriptor of the reply. port 0 takes a free
-// one.
+// box's own address, made inside its leaf, as the only descriptor of the reply, blocking. port 0
+// takes a free one. It has the box's verdict whoever holds it. To be closed with the box: nobody
+// else gets the address before.
 type ListenIn struct {
 	Lease    string   `json:"lease"`
 	Secret   string   `json:"secret"`

@@ -19,7 +19,7 @@ const (
 	maxLeaves      = 4096  // of one uid
 	maxElements    = 5000  // of one uid
 	maxAllElements = 20000 // of all
-	maxChildren    = 16    // that make something in another place, at once
+	maxChildren    = 8     // of one uid, that make something in another place, at once
 	rememberGone   = 60 * time.Second
 )
 
@@ -80,8 +80,6 @@ type Helper struct {
 	events  hub
 	// accounts has a lock of its own, taken before mu.
 	accounts *accounts
-	// children bounds the processes that make sockets and taps: a place in it is one.
-	children chan struct{}
 	// publishing keeps zones in the order of the leases they were made from.
 	publishing sync.Mutex
 	// repairing keeps one comparison of the table at a time.
@@ -109,6 +107,8 @@ type Helper struct {
 	gone     map[string]ended
 	lastNum  uint16
 	counts   counts
+	// children are the places of each uid for processes that make sockets and taps.
+	children map[uint32]chan struct{}
 	answers  []api.Counter // of the answerer, as it last told them
 }
 
@@ -150,7 +150,7 @@ func New(cfg Config) *Helper {
 	cfg.MessageTime, cfg.IdleAfter = cmp.Or(cfg.MessageTime, 10*time.Second), cmp.Or(cfg.IdleAfter, 10*time.Minute)
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Helper{
-		cfg: cfg, log: cfg.Log, started: cfg.Now(), life: ctx, stop: cancel, accounts: newAccounts(), children: make(chan struct{}, maxChildren), expiry: newExpiry(),
+		cfg: cfg, log: cfg.Log, started: cfg.Now(), life: ctx, stop: cancel, accounts: newAccounts(), children: map[uint32]chan struct{}{}, expiry: newExpiry(),
 		boxes: map[string]*box{}, names: map[string]*box{}, numbers: map[uint16]*box{},
 		released: map[netip.Addr]time.Time{}, gone: map[string]ended{},
 	}

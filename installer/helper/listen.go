@@ -28,7 +28,7 @@ func (h *Helper) listen(ctx context.Context, c request, in api.ListenIn) (api.Li
 	case !b.Address.IsValid():
 		return api.ListenOut{}, &api.CannotListen{Port: in.Port, Message: fmt.Sprintf("lease %s has no address", b.ID), Next: "plan the box with a name: it gets an address"}
 	}
-	free, err := h.child(ctx)
+	free, err := h.child(ctx, b.UID)
 	if err != nil {
 		return api.ListenOut{}, err
 	}
@@ -46,11 +46,19 @@ func (h *Helper) listen(ctx context.Context, c request, in api.ListenIn) (api.Li
 	return api.ListenOut{Address: at.Addr().String(), Port: int(at.Port())}, nil
 }
 
-// child waits for a place among the processes that make something elsewhere: nobody fills the host with them.
-func (h *Helper) child(ctx context.Context) (free func(), err error) {
+// child waits for a place among the processes of an account that make something elsewhere: nobody fills the
+// host with them, and who holds his up (he can stop them in his leaf) waits for himself alone.
+func (h *Helper) child(ctx context.Context, uid uint32) (free func(), err error) {
+	h.mu.Lock()
+	places := h.children[uid]
+	if places == nil {
+		places = make(chan struct{}, maxChildren)
+		h.children[uid] = places
+	}
+	h.mu.Unlock()
 	select {
-	case h.children <- struct{}{}:
-		return func() { <-h.children }, nil
+	case places <- struct{}{}:
+		return func() { <-places }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -55,6 +55,7 @@ func TestListen(t *testing.T) {
 func TestChildrenAreBounded(t *testing.T) {
 	r := newRig(t)
 	box := r.box(r.dial(operatorUID, 10), api.PlanIn{Name: "web"}, 20)
+	other := r.boxOf(otherUID, r.dial(otherUID, 11), api.PlanIn{Name: "api"}, 21)
 	var now, most atomic.Int32
 	leave := make(chan struct{})
 	r.w.setHook(func(point string) error {
@@ -68,12 +69,16 @@ func TestChildrenAreBounded(t *testing.T) {
 		return nil
 	})
 	var callers []*wire
-	for range maxChildren + 4 {
-		w := r.dial(operatorUID, 10)
-		w.send(fmt.Sprintf(`{"method":"dev.minimal.Host.Listen","parameters":{"lease":%q,"secret":%q,"protocol":"tcp","port":0}}`, box.Lease, box.Secret))
+	listen := func(w *wire, p api.PlanOut) {
+		w.send(fmt.Sprintf(`{"method":"dev.minimal.Host.Listen","parameters":{"lease":%q,"secret":%q,"protocol":"tcp","port":0}}`, p.Lease, p.Secret))
 		callers = append(callers, w)
 	}
+	for range maxChildren + 4 {
+		listen(r.dial(operatorUID, 10), box)
+	}
 	r.eventually("as many as may be", func() bool { return now.Load() == maxChildren })
+	listen(r.dial(otherUID, 11), other)
+	r.eventually("another account does not wait", func() bool { return now.Load() == maxChildren+1 })
 	close(leave)
 	for _, w := range callers {
 		if a, err := w.receive(); err != nil || a.Error != "" {
@@ -81,7 +86,7 @@ func TestChildrenAreBounded(t *testing.T) {
 		}
 		w.took()
 	}
-	if most.Load() != maxChildren {
-		t.Errorf("%d at once, at most %d may be", most.Load(), maxChildren)
+	if most.Load() != maxChildren+1 {
+		t.Errorf("%d at once, at most %d of one account and 1 of another may be", most.Load(), maxChildren)
 	}
 }

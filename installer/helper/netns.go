@@ -97,7 +97,7 @@ func (h *Helper) prepare(ctx context.Context, c request, b *box, p Process) erro
 	if b.Mode == lease.ModeOwnIP {
 		tap = &b.Tap
 	}
-	free, err := h.child(ctx)
+	free, err := h.child(ctx, b.UID)
 	if err != nil {
 		return err
 	}
