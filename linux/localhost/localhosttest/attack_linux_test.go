@@ -156,3 +156,19 @@ func TestSubCgroup(t *testing.T) {
 		t.Error(o)
 	}
 }
+
+// A namespace that a box makes for itself has a whole 127.0.0.0/8 of its own.
+func TestNamespaceInABox(t *testing.T) {
+	w := newTown(t)
+	a := start(t, netlab.Spawn{Leaf: w.box(1, nil), Cloneflags: syscall.CLONE_NEWNET})
+	a.want("ok", "x socket tcp4")
+	a.want("ok", "x bind 127.0.0.2:3000")
+	a.want("ok", "y socket tcp4")
+	a.want("ok", "y bind 127.0.64.2:3000")
+	a.want("ok", "z socket tcp4")
+	a.want("ok", "z bind 0.0.0.0:3001")
+	a.want("ok", "z listen")
+	a.want("0.0.0.0:3001", "z name")
+	a.want("ok", "w socket tcp4")
+	a.want("EADDRINUSE", "w bind 127.0.0.3:3001") // it is a wildcard
+}

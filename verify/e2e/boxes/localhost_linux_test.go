@@ -2,6 +2,8 @@ package boxes
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -128,6 +130,43 @@ func TestClientsElsewhere(t *testing.T) {
 			if out.Status != 0 {
 				t.Errorf("%s, %q: status %d, %s", name, program, out.Status, out.Text)
 			}
+		}
+	}
+}
+
+// lookupProgram asks as any program does. With musl's resolver, which binds a wildcard and checks whom the answer
+// comes from.
+const lookupProgram = `#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+int main(int n, char **v) {
+	struct addrinfo *a; char t[64];
+	int e = getaddrinfo(v[1], 0, 0, &a);
+	if (e) return puts(gai_strerror(e)), 1;
+	puts(inet_ntop(AF_INET, &((struct sockaddr_in *)a->ai_addr)->sin_addr, t, sizeof t));
+}
+`
+
+// TestMuslLookups: in a confined box, whose lookups are redirected, before and behind a DNS server of its own on
+// another port.
+func TestMuslLookups(t *testing.T) {
+	if _, err := exec.LookPath("musl-gcc"); err != nil {
+		t.Skip("SKIP apps: no musl-gcc")
+	}
+	h := newHost(t)
+	h.must(os.WriteFile("/run/lookup.c", []byte(lookupProgram), 0o644))
+	h.run("musl-gcc", "-static", "-o", "/run/lookup", "/run/lookup.c")
+	h.must(os.WriteFile("/etc/resolv.conf", []byte("nameserver 127.0.0.1\n"), 0o644))
+	b := h.box("musl", denyPolicy())
+	b.serve("udp", "127.0.0.1:5353")
+	for name, want := range map[string]string{"musl.min.internal": b.plan.Address, "host.min.internal": "127.0.64.254"} {
+		out := ask[struct {
+			Status int
+			Text   string
+		}](b.agent, "exec", []string{"/run/lookup", name})
+		if out.Status != 0 || strings.TrimSpace(out.Text) != want {
+			t.Errorf("%s: status %d, %q; want %s", name, out.Status, out.Text, want)
 		}
 	}
 }
