@@ -31,9 +31,28 @@ func newState(m Marks) state {
 // with returns the state in which v is v.Leaf's verdict.
 func (s state) with(v lease.Verdict) state {
 	s.leaves, s.ids = maps.Clone(s.leaves), maps.Clone(s.ids)
+	s.inherit(v)
 	s.set(v)
 	s.forget()
 	return s
+}
+
+// inherit gives the new policy of a leaf the id of the old one when no other leaf has that: what both say is
+// not written again. An interval set takes a millisecond and more to lose ten elements. Denied subnets stay
+// as they are under one id: they are written before the rest, beside those of the old policy.
+func (s *state) inherit(v lease.Verdict) {
+	old, had := s.leaves[v.Leaf]
+	key := compile(v.Policy).key()
+	if _, known := s.ids[key]; !had || known || !slices.Equal(old.verdict.Policy.DenySubnets, v.Policy.DenySubnets) {
+		return
+	}
+	for leaf, e := range s.leaves {
+		if leaf != v.Leaf && e.key == old.key {
+			return
+		}
+	}
+	s.ids[key] = s.ids[old.key]
+	delete(s.ids, old.key)
 }
 
 // without returns the state in which the leaf is unknown.

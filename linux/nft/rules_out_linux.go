@@ -69,8 +69,8 @@ func (b builder) hostLo() []Rule {
 func (b builder) boxOut() []Rule {
 	return []Rule{
 		rule(ipv6(), routingHeader(), goTo("refuse")),
-		rule(ctDirection(dirReply), []expr.Any{b.leaf(r0)}, b.ctMark(r0+2), []expr.Any{lookup(setSelf, r0)}, goTo("approve_reply")),
-		rule(ctDirection(dirOriginal), notLo(), noNAT(), []expr.Any{b.leaf(r0)}, b.ctMark(r0+2), []expr.Any{lookup(setJudged, r0)}, goTo("approve_reply")),
+		rule(ctDirection(dirReply), []expr.Any{b.leaf(r0)}, b.ctMark(r0+2), []expr.Any{lookup(setSelf, r0)}, b.leave(), accept()),
+		rule(ctDirection(dirOriginal), notLo(), noNAT(), []expr.Any{b.leaf(r0)}, b.ctMark(r0+2), []expr.Any{lookup(setJudged, r0)}, b.leave(), accept()),
 		rule(b.known(), goTo("box_known")),
 		rule(goTo("refuse")),
 	}

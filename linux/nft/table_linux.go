@@ -113,14 +113,11 @@ func (t *Table) move(ctx context.Context, next state, leaf uint64) error {
 	}
 	del, add := change(t.state, next, leaf)
 	t.keepCounts(ctx, del)
-	var b batch
-	for _, g := range group(del) {
-		b.delElements(g.set, g.elements)
+	first, add := deniedFirst(add)
+	err := t.conn.send(ctx, changes(nil, first))
+	if err == nil {
+		err = t.conn.send(ctx, changes(del, add))
 	}
-	for _, g := range group(add) {
-		b.addElements(g.set, g.elements)
-	}
-	err := t.conn.send(ctx, &b)
 	if ctx.Err() != nil {
 		t.synced = false
 		return fmt.Errorf("change leaf %d: %w", leaf, errors.Join(err, ctx.Err()))
@@ -193,12 +190,33 @@ func (t *Table) refillOnce(ctx context.Context, all []lease.Verdict) error {
 	next.adopt(all, have.policies())
 	want := ruleset(t.config, next.elements())
 	if len(differences(want, have, true)) > 0 {
+		if have, err = t.deny(ctx, want, have); err != nil {
+			return err
+		}
 		if _, err := t.write(ctx, want, have); err != nil {
 			return err
 		}
 	}
 	t.state, t.synced = next, true
 	return t.dropStaleFlows(ctx)
+}
+
+// deny adds the denied subnets that are missing, before anything else of a refill.
+func (t *Table) deny(ctx context.Context, want Ruleset, have listed) (listed, error) {
+	var missing []setElement
+	for _, s := range want.Sets {
+		if have.sets[s.Name] != s.definition() {
+			continue
+		}
+		for _, e := range minus(s.Elements, have.elements[s.Name]) {
+			missing = append(missing, setElement{s.Name, e})
+		}
+	}
+	denied, _ := deniedFirst(missing)
+	if len(denied) == 0 || t.conn.send(ctx, changes(nil, denied)) != nil {
+		return have, nil // those of an older policy may be in the way: then all go in one batch
+	}
+	return t.conn.list(ctx, true)
 }
 
 // write sends one batch, decides from the kernel whether it is in, and returns what is there now.
