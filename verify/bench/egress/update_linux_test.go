@@ -12,8 +12,8 @@ import (
 	"github.com/gominimal/minhost/verify/netlab"
 )
 
-// BenchmarkEgressUpdate is a new policy of a box as the helper makes it live: table, live flows, table; and
-// the table's part of its end.
+// BenchmarkEgressUpdate is a new policy of a box as the helper makes it live: table, live flows, table; one
+// that admits more, which is the table alone; and the table's part of a box's end.
 func BenchmarkEgressUpdate(b *testing.B) {
 	l := newLab(b)
 	box := l.box(list(10))
@@ -24,7 +24,7 @@ func BenchmarkEgressUpdate(b *testing.B) {
 	l.must(err)
 	defer c.Close()
 	ctx := context.Background()
-	var update, end spent
+	var update, wider, end spent
 	for i := range 200 {
 		v := box.verdict
 		v.Policy, v.Cutting, v.Generation = list(10+i%2), true, uint8(i%2)
@@ -35,9 +35,12 @@ func BenchmarkEgressUpdate(b *testing.B) {
 			v.Cutting = false
 			l.must(l.table.Put(ctx, v))
 		})
+		v.Policy = list(12)
+		wider.measure(func() { l.must(l.table.Put(ctx, v)) })
 		end.measure(func() { l.must(l.table.Delete(ctx, v)) })
 	}
 	update.report(b, "update")
+	wider.report(b, "wider")
 	end.report(b, "delete")
 	b.ReportMetric(0, "ns/op")
 }
