@@ -71,19 +71,19 @@ func waitReady(ctx context.Context, read *os.File, log string) error {
 	defer stop()
 	line, err := bufio.NewReader(io.LimitReader(read, 4096)).ReadString('\n')
 	line = strings.TrimSpace(line)
-	switch cause, failed := strings.CutPrefix(line, "failed: "); {
+	switch said, failed := strings.CutPrefix(line, "failed: "); {
 	case line == "ready":
 		return nil
 	case failed:
-		return errors.New("supervise: " + cause)
+		return errors.New("supervise: " + said + cause(log))
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		cause := ctx.Err()
-		if cause == nil {
-			cause = context.DeadlineExceeded
+		late := ctx.Err()
+		if late == nil {
+			late = context.DeadlineExceeded
 		}
-		return fmt.Errorf("supervise: helper and answerer not ready in time: %w; look: tail %s", cause, log)
+		return fmt.Errorf("supervise: helper and answerer not ready in time: %w%s; look: tail %s", late, cause(log), log)
 	default:
-		return fmt.Errorf("supervise: ended before it was ready: %q", line)
+		return fmt.Errorf("supervise: ended before it was ready: %q%s", line, cause(log))
 	}
 }
 
