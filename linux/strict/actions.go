@@ -52,10 +52,11 @@ func (s Spec) paths() []string {
 func (s Spec) Actions(h Host) []Action {
 	user := path.Join(run, "user", strconv.Itoa(h.UID))
 	all := []Action{
-		{Do: doMount, Path: run, Type: "tmpfs", Flags: "nosuid,nodev", Data: "mode=755,size=10%"},
+		{Do: doMount, Path: run, Type: "tmpfs", Flags: "nosuid,nodev", Data: "mode=755"},
 		{Do: doDir, Path: "/run/user", Mode: 0o755},
 		{Do: doDir, Path: user, Mode: 0o700},
 		{Do: doDir, Path: "/run/lock", Mode: 0o1777},
+		{Do: doDir, Path: nothing, Mode: 0o555},
 	}
 	for _, name := range sorted(h.RunLinks) {
 		all = append(all, Action{Do: doLink, Path: path.Join(run, name), From: h.RunLinks[name]})
@@ -86,9 +87,11 @@ func (s Spec) hidesAbove(p string, h Host) bool {
 	return slices.ContainsFunc(s.Hide, func(dir string) bool { return h.Kinds[dir] == 'd' && below(p, dir) })
 }
 
-func empty(p string) Action {
-	return Action{Do: doMount, Path: p, Type: "tmpfs", Flags: "nosuid,nodev,ro", Data: "mode=555,size=4k"}
-}
+// nothing is an empty folder. It is bound over what is hidden, and memory for /dev/shm is beside it: one
+// file system is sooner taken down at the end of a box than many.
+const nothing = "/run/.nothing"
+
+func empty(p string) Action { return Action{Do: doBind, Path: p, From: nothing} }
 
 // resolver gives the target its resolv.conf: where that leads into /run, nothing is left of it.
 func (s Spec) resolver(h Host) []Action {
@@ -123,7 +126,8 @@ func devices(s Spec, h Host) []Action {
 		all = append(all, Action{Do: doMount, Path: "/dev/pts", Type: "devpts", Flags: "nosuid,noexec", Data: "newinstance,ptmxmode=0666,mode=620"})
 	}
 	if h.Kinds["/dev/shm"] == 'd' {
-		all = append(all, Action{Do: doMount, Path: "/dev/shm", Type: "tmpfs", Flags: "nosuid,nodev", Data: "mode=1777"})
+		const shared = "/run/.shm"
+		all = append(all, Action{Do: doDir, Path: shared, Mode: 0o1777}, Action{Do: doBind, Path: "/dev/shm", From: shared})
 	}
 	if h.Kinds["/dev/mqueue"] == 'd' {
 		all = append(all, Action{Do: doMount, Path: "/dev/mqueue", Type: "mqueue", Flags: "nosuid,nodev,noexec"})

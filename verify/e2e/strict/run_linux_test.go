@@ -163,3 +163,12 @@ func TestHiddenDirectory(t *testing.T) {
 	r := rig.Cmd{UID: rig.User, Env: env, Path: "/bin/sh"}.Run(t, "-c", "cd "+dir+" && exec "+rig.Binary(rig.Standard)+" run --egress deny --strict -- /bin/echo ran")
 	r.Want(t, 125, "the working directory "+dir+" is not there in a strict box", "next: minhost run --no-strict")
 }
+
+// The box view answers over the network, without the sockets that are hidden.
+func TestStrictLookup(t *testing.T) {
+	env := place(t)
+	r := shell(t, env, "getent ahostsv4 web.min.internal | head -1 | cut -d' ' -f1; echo $MINHOST_ADDRESS; getent hosts example.com", "--name", "web", "--egress", "deny", "--strict")
+	if got := strings.Fields(r.Stdout); r.Status != 2 || len(got) != 2 || got[0] != got[1] || !strings.HasPrefix(got[0], "127.0.64.") {
+		t.Errorf("%v", r)
+	}
+}
