@@ -113,6 +113,7 @@ func (h *Helper) explain(_ context.Context, c request, in api.ExplainIn) (api.Ex
 	if absent != "" {
 		return api.ExplainOut{Reason: absent}, nil
 	}
+	to = h.dialled(b.Lease, to)
 	d := inMode(b.Mode, to.Addr(), h.verdictOf(b).Policy.Decide(to, protocol, h.place(b)))
 	if other := h.holder(to.Addr().String()); d.Allowed && other != nil && other != b && other.enforced {
 		in := h.verdictOf(other).DecideIngress(lease.OtherBox, b.Number, to.Port(), protocol)

@@ -3,6 +3,7 @@ package helper
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 
 	"github.com/gominimal/minhost/installer/api"
 	"github.com/gominimal/minhost/installer/lease"
@@ -31,6 +32,14 @@ func (h *Helper) localhostOf(in api.PlanIn, l *lease.Lease) error {
 	}
 	l.OwnLocalhost = h.cfg.Localhost != nil && in.Localhost != api.LocalhostShared
 	return nil
+}
+
+// dialled is where a destination of a box leads: the host as boxes see it is the host's localhost, and judged so.
+func (h *Helper) dialled(l lease.Lease, to netip.AddrPort) netip.AddrPort {
+	if h.cfg.Localhost == nil || l.Mode != lease.ModeHost || to.Addr() != lease.HostAddress() {
+		return to
+	}
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), to.Port())
 }
 
 // localhostTo is what List and Plan say of it.

@@ -134,3 +134,17 @@ func TestWhoseLocalhost(t *testing.T) {
 		t.Errorf("own localhost in a namespace: %v", err)
 	}
 }
+
+// TestExplainTheHost: the host as boxes see it is judged as what it leads to.
+func TestExplainTheHost(t *testing.T) {
+	f := &fakeLocalhost{homes: map[uint64]lease.Home{}}
+	r := newRig(t, func(c *Config) { c.Localhost = f })
+	w := r.dial(operatorUID, 10)
+	r.box(w, api.PlanIn{Name: "web", Policy: api.Policy{Egress: api.EgressRules, Rules: []api.Rule{{To: "127.0.0.1", Ports: "5432", Protocol: api.ProtocolTCP}}}}, 20)
+	for to, want := range map[string]bool{"127.0.64.254:5432": true, "127.0.64.254:5433": false, "127.0.0.1:5432": true} {
+		var out api.ExplainOut
+		if err := w.call("Explain", api.ExplainIn{Box: "web", Destination: to}, &out); err != nil || out.Allowed != want {
+			t.Errorf("%s: %+v, %v", to, out, err)
+		}
+	}
+}
