@@ -175,3 +175,18 @@ func change(from, to state, leaf uint64) (del, add []setElement) {
 	}
 	return del, add
 }
+
+// deniedFirst parts denied subnets from the rest, to be sent before it. Elements of a batch are not visible at
+// one instant: those of interval sets are when the set's copy is put in place, one set behind the other, and
+// those of the map of policies before all of them (Linux 6.18, nf_tables_commit). A box would be open, or have
+// its new list, before its denied subnets are.
+func deniedFirst(all []setElement) (denied, rest []setElement) {
+	for _, e := range all {
+		if e.set == setDeny4 || e.set == setDeny6 {
+			denied = append(denied, e)
+		} else {
+			rest = append(rest, e)
+		}
+	}
+	return denied, rest
+}
