@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gominimal/minhost/installer"
+	"github.com/gominimal/minhost/installer/api"
 	"github.com/gominimal/minhost/installer/host"
 	"github.com/gominimal/minhost/linux"
 	"github.com/gominimal/minhost/linux/errand"
@@ -35,7 +36,7 @@ func roles(env *environment, l linux.Layout) []*cobra.Command {
 	role := func(use, short string, run func(context.Context) error) *cobra.Command {
 		return &cobra.Command{Use: use, Short: short, Hidden: true, Args: usage(cobra.NoArgs),
 			PreRun: func(*cobra.Command, []string) { env.Level.Set(slog.LevelInfo) },
-			RunE:   func(cmd *cobra.Command, _ []string) error { return run(cmd.Context()) }}
+			RunE:   func(cmd *cobra.Command, _ []string) error { return tellManager(run(cmd.Context())) }}
 	}
 	raw := func(use string, run func([]string) error) *cobra.Command {
 		return &cobra.Command{Use: use, Hidden: true, DisableFlagParsing: true,
@@ -113,6 +114,14 @@ func runNames(ctx context.Context, env *environment, l linux.Layout) error {
 	defer tell.Close()
 	repaired := func(what string) { tell.Repaired(answers.Repaired{What: "names: " + what}) }
 	return namesStep(nil).Hold(ctx, env.Log, func() { notifyReady(env) }, repaired)
+}
+
+// tellManager has the service manager keep why a role ended: where the journal has no room, nothing else does.
+func tellManager(err error) error {
+	if err != nil {
+		_, _ = daemon.SdNotify(false, "STATUS="+api.Text(err.Error())) // the journal has it too
+	}
+	return err
 }
 
 // notifyReady tells the service manager, where there is one.

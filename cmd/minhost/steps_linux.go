@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/gominimal/minhost/installer"
@@ -14,6 +15,7 @@ import (
 	"github.com/gominimal/minhost/installer/operators"
 	"github.com/gominimal/minhost/linux"
 	"github.com/gominimal/minhost/linux/initscript"
+	"github.com/gominimal/minhost/linux/label"
 	"github.com/gominimal/minhost/linux/resolved"
 	"github.com/gominimal/minhost/linux/standalone"
 	"github.com/gominimal/minhost/linux/systemd"
@@ -98,6 +100,7 @@ func systemdSteps(env *environment, l linux.Layout, disk *host.Disk, gate host.G
 	ctl := systemd.Systemctl{Run: host.Exec{Gate: gate}, Path: systemd.Find(systemd.HostEnv(), "systemctl")}
 	all := []installer.Step{
 		&systemd.UnitsStep{Units: units, FS: disk, Manager: m, Systemctl: ctl, Clean: clean},
+		label.Step{Env: systemd.HostEnv(), Run: host.Exec{Gate: gate}, Paths: labelled(l.Program, units)},
 		linux.TreeStep{Ground: ground, Unit: func(ctx context.Context) error { return ctl.Start(ctx, systemd.TreeService) }},
 		linux.BeltStep{Ground: ground},
 		linux.LocalhostStep{Ground: ground},
@@ -110,6 +113,15 @@ func systemdSteps(env *environment, l linux.Layout, disk *host.Disk, gate host.G
 	names := namesStep(gate)
 	names.Keeper = systemd.Service{Systemctl: ctl, Name: systemd.NamesService}
 	return append(all, names), nil
+}
+
+// labelled are the files that systemd reads and executes, and the folder of the program.
+func labelled(program string, units []systemd.Unit) []string {
+	paths := []string{filepath.Dir(program), program}
+	for _, u := range units {
+		paths = append(paths, u.Path)
+	}
+	return paths
 }
 
 // readConfig reads what the admin changed.

@@ -130,9 +130,26 @@ func (s *ServicesStep) Apply(ctx context.Context, rec *installer.Record) error {
 		}
 	}
 	if len(down) > 0 {
-		return s.Systemctl.Start(ctx, down...)
+		return s.words(ctx, s.Systemctl.Start(ctx, down...))
 	}
-	return s.Systemctl.Restart(ctx, AnswererService, HelperService)
+	return s.words(ctx, s.Systemctl.Restart(ctx, AnswererService, HelperService))
+}
+
+// words adds to an error what the services said about themselves: systemctl only knows that they failed.
+func (s *ServicesStep) words(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	all, showErr := s.Systemctl.Show(ctx, services[:]...)
+	if showErr != nil {
+		return err
+	}
+	for _, u := range services {
+		if st := all[u]; st.Text != "" && st.Active != "active" {
+			err = fmt.Errorf("%w; %s: %s", err, u, st.Text)
+		}
+	}
+	return err
 }
 
 // Undo stops everything but the tree, which only goes with its unit file (UnitsStep.Undo). Sockets

@@ -110,13 +110,14 @@ type Status struct {
 	Stale   bool   // the file changed since the manager read it
 	MainPID string // "0" when there is none
 	Result  string // success, exit-code, ...
+	Text    string // what the service last said about itself (sd_notify STATUS=)
 }
 
 // Show asks for several units at once. Properties are an interface with a promise of stability;
 // the text of status is not.
 func (s Systemctl) Show(ctx context.Context, units ...string) (map[string]Status, error) {
 	out, err := s.call(ctx, append([]string{
-		"show", "--property=Id,ActiveState,UnitFileState,LoadState,NeedDaemonReload,MainPID,Result", "--",
+		"show", "--property=Id,ActiveState,UnitFileState,LoadState,NeedDaemonReload,MainPID,Result,StatusText", "--",
 	}, units...)...)
 	if err != nil {
 		return nil, err
@@ -153,6 +154,8 @@ func parseShow(text string) map[string]Status {
 				st.MainPID = value
 			case "Result":
 				st.Result = value
+			case "StatusText":
+				st.Text = value
 			}
 		}
 		if id != "" {
