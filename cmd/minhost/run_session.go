@@ -158,7 +158,11 @@ func (s *session) hold(ctx context.Context, o hold.Options) (err error) {
 		in, out, errOut = s.screen.instead(in), s.screen.instead(out), s.screen.instead(errOut)
 	}
 	o.Stdin, o.Stdout, o.Stderr = in, out, errOut
-	s.child, err = hold.Start(ctx, o)
+	if s.child, err = hold.Start(ctx, o); err != nil && o.Network {
+		if cause, next := advice(); cause != "" {
+			return hinted{fmt.Errorf("run: no network namespace for %s: %s", s.box(), cause), next}
+		}
+	}
 	return err
 }
 

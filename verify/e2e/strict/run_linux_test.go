@@ -120,6 +120,12 @@ func TestNoNamespaces(t *testing.T) {
 	if r.Stdout != "" {
 		t.Errorf("the program ran: %v", r)
 	}
+	// Never the host's network instead of one of its own.
+	r = run("--mode none")
+	r.Want(t, 125, "no network namespace for box", "user namespaces are switched off", "next: sysctl -w")
+	if r.Stdout != "" || len(rig.Leaves(t)) != 0 {
+		t.Errorf("mode none ran: %v, %v", r, rig.Leaves(t))
+	}
 	if r := run("--egress deny --no-strict"); r.Status != 0 || r.Stderr != "" {
 		t.Errorf("unasked: %v", r)
 	}
@@ -167,7 +173,7 @@ func TestHiddenDirectory(t *testing.T) {
 // The box view answers over the network, without the sockets that are hidden.
 func TestStrictLookup(t *testing.T) {
 	env := place(t)
-	r := shell(t, env, "getent ahostsv4 web.min.internal | head -1 | cut -d' ' -f1; echo $MINHOST_ADDRESS; getent hosts example.com", "--name", "web", "--egress", "deny", "--strict")
+	r := shell(t, env, "getent hosts web.min.internal | cut -d' ' -f1; echo $MINHOST_ADDRESS; getent hosts example.com", "--name", "web", "--egress", "deny", "--strict")
 	if got := strings.Fields(r.Stdout); r.Status != 2 || len(got) != 2 || got[0] != got[1] || !strings.HasPrefix(got[0], "127.0.64.") {
 		t.Errorf("%v", r)
 	}
