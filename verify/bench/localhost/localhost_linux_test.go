@@ -19,7 +19,7 @@ const (
 	slice  = 2000 // calls
 )
 
-// place is where calls are made; taken are nanoseconds a call, one for each round.
+// place is where calls are made; taken is processor time, in nanoseconds a call, one for each round.
 type place struct {
 	name  string
 	p     *netlab.Proc
