@@ -38,38 +38,45 @@ func (c *conn) deleteConntrack(ctx context.Context, m Marks, number uint16) erro
 	return nil
 }
 
-// forgetFlows removes a leaf from the set that counts flows; packets put it there.
-func (t *Table) forgetFlows(ctx context.Context, leaf uint64) error {
-	_, present, err := t.conn.find(ctx, setFlows, fCgroup(leaf))
-	if err != nil || !present {
-		return nil // the set is gone with the table, or was never filled
-	}
-	var b batch
-	b.delElements(setFlows, []Element{{Key: fCgroup(leaf)}})
-	if err := t.conn.send(ctx, &b); err != nil && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("remove leaf %d from set %s: %w", leaf, setFlows, err)
+// forgetLeaf removes a leaf from the sets that packets put it in: no rule does so once it has no policy.
+func (t *Table) forgetLeaf(ctx context.Context, leaf uint64) error {
+	for _, set := range leafSets() {
+		_, present, err := t.conn.find(ctx, set, fCgroup(leaf))
+		if err != nil || !present {
+			continue // the set is gone with the table, or was never filled
+		}
+		var b batch
+		b.delElements(set, []Element{{Key: fCgroup(leaf)}})
+		if err := t.conn.send(ctx, &b); err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("remove leaf %d from set %s: %w", leaf, set, err)
+		}
 	}
 	return nil
 }
 
-// dropStaleFlows removes the counters of leaves that are in the table no more. The others stay: a
-// refill is no way to more flows.
-func (t *Table) dropStaleFlows(ctx context.Context) error {
-	counted, err := t.conn.listElements(ctx, setFlows)
-	if err != nil {
-		return fmt.Errorf("list set %s: %w", setFlows, err)
-	}
-	for _, e := range counted {
-		if len(e.Key) != 8 {
-			continue
+// dropStale removes what packets of leaves left that are in the table no more. The others stay: a refill is
+// no way to more flows.
+func (t *Table) dropStale(ctx context.Context) error {
+	for _, set := range leafSets() {
+		filled, err := t.conn.listElements(ctx, set)
+		if err != nil {
+			return fmt.Errorf("list set %s: %w", set, err)
 		}
-		leaf := binary.NativeEndian.Uint64([]byte(e.Key))
-		if _, ok := t.state.leaves[leaf]; ok {
-			continue
-		}
-		if err := t.forgetFlows(ctx, leaf); err != nil {
-			return err
+		for _, e := range filled {
+			if len(e.Key) != 8 {
+				continue
+			}
+			leaf := binary.NativeEndian.Uint64([]byte(e.Key))
+			if _, ok := t.state.leaves[leaf]; ok {
+				continue
+			}
+			if err := t.forgetLeaf(ctx, leaf); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
+
+// leafSets are the sets of leaves that packets fill.
+func leafSets() []string { return []string{setFlows, setLookups} }

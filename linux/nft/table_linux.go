@@ -103,7 +103,7 @@ func (t *Table) take(ctx context.Context, v lease.Verdict) (uint16, error) {
 		}
 	}
 	t.forgetCounts(v.Leaf)
-	return number, t.forgetFlows(ctx, v.Leaf)
+	return number, t.forgetLeaf(ctx, v.Leaf)
 }
 
 // move goes to a state that differs in one leaf.
@@ -198,7 +198,7 @@ func (t *Table) refillOnce(ctx context.Context, all []lease.Verdict) error {
 		}
 	}
 	t.state, t.synced = next, true
-	return t.dropStaleFlows(ctx)
+	return t.dropStale(ctx)
 }
 
 // deny adds the denied subnets that are missing, before anything else of a refill.

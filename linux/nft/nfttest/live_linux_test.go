@@ -85,6 +85,7 @@ func TestDeleteConntrack(t *testing.T) {
 		at, _ := netlab.EchoIn(t, netlab.Spawn{Leaf: x.FD()}, "udp", fmt.Sprintf(":%d", 4000+i), 0)
 		l.reaches(x, "udp", o.far()+":8000")
 		l.reaches(x, "udp", "127.0.0.1:"+port(at))
+		l.dial(x, "tcp", "127.0.0.1:15353")
 		if out := o.dial(netlab.Dial{Network: "udp", Address: fmt.Sprintf("%s:%d", o.near(), 4000+i)}); !out.OK() {
 			t.Error(out)
 		}
@@ -109,8 +110,10 @@ func TestDeleteConntrack(t *testing.T) {
 	if count(1) != 0 || count(2) != 3 || count(3) != 0 || strings.Count(l.run("conntrack", "-L"), "mark=0 ") != host {
 		t.Errorf("entries after: %d, %d, %d", count(1), count(2), count(3))
 	}
-	if out := l.run("nft", "list", "set", "inet", "minhost", "flows"); strings.Count(out, "minhost/boxes/") != 1 || !strings.Contains(out, other.Name()) {
-		t.Errorf("counters of flows: %s", out) // the box that is left
+	for _, set := range []string{"flows", "lookups"} { // the box that is left
+		if out := l.run("nft", "list", "set", "inet", "minhost", set); strings.Count(out, "minhost/boxes/") != 1 || !strings.Contains(out, other.Name()) {
+			t.Errorf("%s: %s", set, out)
+		}
 	}
 }
 

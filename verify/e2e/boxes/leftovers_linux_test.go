@@ -90,7 +90,7 @@ func recordNames() (names []string, err error) {
 }
 
 // elements counts the elements of every set of our table but those that no box has: the answerer's, kinds of
-// addresses, and the memory of refusals and lookups, which times out.
+// addresses, and the memory of refusals, which times out.
 func elements() (map[string]int, error) {
 	out, err := exec.Command("nft", "-j", "list", "table", "inet", "minhost").Output()
 	if err != nil {
@@ -114,7 +114,7 @@ func elements() (map[string]int, error) {
 				continue
 			}
 			sets++
-			if len(s.Elem) > 0 && s.Name != "answerer4" && s.Name != "answerer6" && s.Name != "noise" && s.Name != "lookups" && s.Name != "shared" {
+			if len(s.Elem) > 0 && s.Name != "answerer4" && s.Name != "answerer6" && s.Name != "noise" && s.Name != "shared" {
 				found[s.Name] = len(s.Elem)
 			}
 		}

@@ -31,18 +31,43 @@ func TestUpdate(t *testing.T) {
 		b.expect(all[2:], all[:2])
 		b.update(denyPolicy())
 	}
-	// Ingress too.
-	b.serve("tcp", atPort("0.0.0.0", 3500))
-	h.outcome("another host", false, o.dial("tcp", atPort(o.near4(), 3500)), "tcp", o.near4())
-	p := denyPolicy()
-	p.Ingress, p.IngressPorts = api.IngressPorts, []int{3500}
-	b.update(p)
-	h.outcome("another host", true, o.dial("tcp", atPort(o.near4(), 3500)), "tcp", o.near4())
-	b.update(denyPolicy())
-	h.outcome("another host", false, o.dial("tcp", atPort(o.near4(), 3500)), "tcp", o.near4())
-	p.Ingress, p.IngressPorts = api.IngressNone, nil
-	b.update(p)
-	h.outcome("this host", false, netlab.Dial{Network: "tcp", Address: atPort(o.near4(), 3500)}.Do(), "tcp", o.near4())
+}
+
+// TestUpdateIngress: a new policy counts for listeners too. Where a wildcard is bound is decided when it is: with
+// a localhost of its own the box has to listen again to be reached by other hosts.
+func TestUpdateIngress(t *testing.T) {
+	h := newHost(t)
+	o := h.outside()
+	opened := denyPolicy()
+	opened.Ingress, opened.IngressPorts = api.IngressPorts, []int{3500, 3501}
+	none := denyPolicy()
+	none.Ingress = api.IngressNone
+	for _, c := range []struct {
+		localhost api.Localhost
+		older     bool // what listened before is reached at the host's address
+	}{{api.LocalhostShared, true}, {"", false}} {
+		in := planIn("ingress"+string(c.localhost), denyPolicy())
+		in.Localhost = c.localhost
+		b := h.boxOf(operatorUID, in)
+		b.serve("tcp", atPort("0.0.0.0", 3500))
+		far := func(want bool, port int) {
+			t.Helper()
+			h.outcome("another host", want, o.dial("tcp", atPort(o.near4(), port)), "tcp", o.near4())
+		}
+		far(false, 3500)
+		b.update(opened)
+		far(c.older, 3500)
+		b.serve("tcp", atPort("0.0.0.0", 3501))
+		far(true, 3501)
+		b.update(denyPolicy())
+		far(false, 3500)
+		far(false, 3501)
+		here := netlab.Dial{Network: "tcp", Address: atPort(o.near4(), 3501)}
+		h.outcome("this host", true, here.Do(), "tcp", o.near4())
+		b.update(none)
+		h.outcome("this host", false, here.Do(), "tcp", o.near4())
+		b.end()
+	}
 }
 
 // TestUpdateLiveFlow: a flow that a new policy does not admit ends, and the box is told; one that it
