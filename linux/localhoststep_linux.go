@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 
 	"github.com/gominimal/minhost/installer"
@@ -132,4 +133,21 @@ func (g Ground) HomesOf(t *cgroup.Tree) (*localhost.Homes, error) {
 		return err
 	})
 	return h, err
+}
+
+// Guarded lists the addresses that the attached guard keeps for boxes.
+func (g Ground) Guarded() ([]netip.Addr, error) {
+	var out []netip.Addr
+	err := g.localhost(func(s *localhost.Set) error {
+		h, err := s.Homes()
+		if err != nil {
+			return err
+		}
+		defer h.Close()
+		for _, home := range h.List() {
+			out = append(out, home.Address)
+		}
+		return nil
+	})
+	return out, err
 }

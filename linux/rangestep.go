@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -13,8 +14,14 @@ import (
 )
 
 // RangeStep binds every address of the range. On Linux 127.0.0.0/8 is local (the local routing
-// table has it since ever), so there is nothing to make: where a bind fails the host is at fault.
-type RangeStep struct{}
+// table has it since ever), so there is nothing to make: where a bind fails the host is at fault. But a box's
+// address is bound by the box alone (linux/localhost): root too gets EPERM there.
+type RangeStep struct {
+	// Guarded lists the addresses that are some box's, as the kernel has them; nil or an error where nobody knows.
+	Guarded func() ([]netip.Addr, error)
+	// Bind is nil for Bindable.
+	Bind func(netip.Addr) error
+}
 
 var _ installer.Step = RangeStep{}
 
@@ -33,26 +40,57 @@ func (RangeStep) Lifetime() installer.Lifetime { return installer.Boot }
 func (RangeStep) Required() bool { return true }
 
 // Probe binds a UDP socket on each address and closes it again.
-func (RangeStep) Probe(context.Context) (installer.Observation, error) {
+func (s RangeStep) Probe(context.Context) (installer.Observation, error) {
 	o := installer.Observation{State: installer.Satisfied, Detail: "254 of 254 addresses bound",
 		Loses: "no box gets an address or a name"}
-	guarded := 0
-	for n := 1; n <= 254; n++ {
+	bind := s.Bind
+	if bind == nil {
+		bind = Bindable
+	}
+	var guarded []netip.Addr
+	failed := bind(netip.AddrFrom4([4]byte{127, 0, 0, 1})) // nobody's: who may not bind here may not bind anywhere
+	for n := 1; n <= 254 && failed == nil; n++ {
 		a := netip.AddrFrom4([4]byte{127, 0, 64, byte(n)})
-		err := Bindable(a)
-		if errors.Is(err, unix.EPERM) {
-			guarded++ // by linux/localhost, for the box that has it: nothing else forbids root a port above 1023
-			continue
-		}
-		if err != nil {
-			o.State, o.Detail, o.Next = installer.Blocked, err.Error(), "ip route show table local 127.0.0.0/8"
-			return o, nil
+		if err := bind(a); errors.Is(err, unix.EPERM) {
+			guarded = append(guarded, a)
+		} else {
+			failed = err
 		}
 	}
-	if guarded > 0 {
-		o.Detail = fmt.Sprintf("%d of 254 addresses bound, %d guarded for the boxes that have them", 254-guarded, guarded)
+	if failed == nil {
+		failed = s.guards(guarded, bind)
+	}
+	switch {
+	case failed != nil:
+		o.State, o.Detail, o.Next = installer.Blocked, failed.Error(), "ip route show table local 127.0.0.0/8"
+		if errors.Is(failed, unix.EPERM) {
+			o.Next = "bpftool cgroup tree; systemctl show -p SocketBindDeny"
+		}
+	case len(guarded) > 0:
+		o.Detail = fmt.Sprintf("%d of 254 addresses bound, %d guarded for the boxes that have them", 254-len(guarded), len(guarded))
 	}
 	return o, nil
+}
+
+// guards checks that addresses that cannot be bound are some box's, or can be by now: a box may have ended. An
+// older version's guard that cannot be read is believed.
+func (s RangeStep) guards(all []netip.Addr, bind func(netip.Addr) error) error {
+	if len(all) == 0 || s.Guarded == nil {
+		return nil
+	}
+	leased, err := s.Guarded()
+	if err != nil {
+		return nil
+	}
+	for _, a := range all {
+		if slices.Contains(leased, a) {
+			continue
+		}
+		if err := bind(a); err != nil {
+			return fmt.Errorf("%w, and it is no box's", err)
+		}
+	}
+	return nil
 }
 
 // Bindable tells whether a socket can be bound on an address.

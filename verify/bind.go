@@ -15,6 +15,9 @@ const (
 	lastHost  = 254
 )
 
+// hostsOwn is the address that no box ever has.
+var hostsOwn = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
 // Binder binds an address for a moment, and fails when it cannot.
 type Binder func(ctx context.Context, addr netip.Addr) error
 
@@ -33,6 +36,10 @@ func Bind(ctx context.Context, addr netip.Addr) error {
 // on macOS an address without its alias fails, and a connection to it would hang, not be refused.
 func Range(ctx context.Context, bind Binder) Row {
 	row := Row{Name: "range", Loses: "boxes get no address of their own", Next: "minhost finalize-install"}
+	if err := bind(ctx, hostsOwn); err != nil { // then a refusal below says nothing about boxes
+		row.State, row.Detail = Failed, fmt.Sprintf("not even the host's own localhost can be bound: %v", err)
+		return row
+	}
 	var first error
 	failed, guarded := 0, 0
 	for host := firstHost; host <= lastHost; host++ {

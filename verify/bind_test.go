@@ -26,3 +26,11 @@ func TestRangeGuarded(t *testing.T) {
 		t.Errorf("%+v", row)
 	}
 }
+
+// TestRangeForbidden: who may bind nothing learns nothing about boxes.
+func TestRangeForbidden(t *testing.T) {
+	row := Range(context.Background(), func(context.Context, netip.Addr) error { return syscall.EPERM })
+	if row.State != Failed || !strings.Contains(row.Detail, "operation not permitted") {
+		t.Errorf("%+v", row)
+	}
+}

@@ -44,6 +44,7 @@ func steps(env *environment, l linux.Layout, disk *host.Disk, gate host.Gate) ([
 	if err != nil {
 		return nil, err
 	}
+	ground := linux.Ground{Rel: treeRel(manager), Marks: config.Marks, Gate: gate, Log: env.Log}
 	all := []installer.Step{
 		filestep.New(disk, filestep.Spec{
 			ID: "program", Describe: "copy this program to " + l.Program + " (root-owned: root runs nothing that others can write)",
@@ -51,9 +52,8 @@ func steps(env *environment, l linux.Layout, disk *host.Disk, gate host.Gate) ([
 			Ours: isProgram, KeepNothing: true,
 		}),
 		operators.Step{FS: disk, Path: l.Operators, UID: env.For.UID, Name: env.For.Name},
-		linux.RangeStep{},
+		linux.RangeStep{Guarded: ground.Guarded},
 	}
-	ground := linux.Ground{Rel: treeRel(manager), Marks: config.Marks, Gate: gate, Log: env.Log}
 	if manager.Kind == systemd.Systemd {
 		more, err := systemdSteps(env, l, disk, gate, manager, ground)
 		return append(all, more...), err
