@@ -4,8 +4,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"os"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,13 +54,33 @@ func macPlatform(edges macEdges) platform {
 		Roles:      func(env *environment) []*cobra.Command { return macRoles(env, l, edges) },
 		LiveLeaves: func() ([]string, error) { return macLive(l) },
 		EndBoxes:   func(ctx context.Context, env *environment) error { return macEndBoxes(ctx, env, l) },
-		Observe:    macObserve,
+		Observe:    func(ctx context.Context) []verify.Row { return macObserve(ctx, l) },
 	}
 }
 
 // macObserve has no row for the box view: no lookup of a box is redirected on a Mac.
-func macObserve(ctx context.Context) []verify.Row {
-	return []verify.Row{verify.Range(ctx, verify.Bind), verify.Answer(ctx, "lookups", verify.AnswererAddress, probe.Check)}
+func macObserve(ctx context.Context, l darwin.Layout) []verify.Row {
+	return []verify.Row{verify.Range(ctx, verify.Bind), verify.Answer(ctx, "lookups", verify.AnswererAddress, probe.Check), macRuns(ctx, l.Program)}
+}
+
+// macRuns starts the installed program. macOS kills one whose signature it does not believe (overwritten in
+// place, on a list of XProtect) before its first instruction.
+func macRuns(ctx context.Context, program string) verify.Row {
+	row := verify.Row{Name: "program runs", State: verify.OK}
+	r, err := host.Exec{}.Run(ctx, host.Command{Path: program, Args: []string{"--version"}, Reads: true, Timeout: 10 * time.Second})
+	var exit *host.ExitError
+	switch {
+	case err == nil:
+		row.Detail = program + " is " + strings.TrimSpace(string(r.Stdout))
+		return row
+	case errors.As(err, &exit) && exit.Code < 0:
+		row.Detail = program + " is killed by the system (" + exit.Status + "): its signature is not believed, or XProtect knows it"
+		row.Next = "codesign -dv " + program + "; then download minhost again and run: minhost finalize-install"
+	default:
+		row.Detail, row.Next = err.Error(), "minhost finalize-install"
+	}
+	row.State, row.Loses = verify.Failed, "no job of minhost runs"
+	return row
 }
 
 // macZone is what the resolver file says.

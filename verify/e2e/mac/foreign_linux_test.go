@@ -119,3 +119,18 @@ func TestScript(t *testing.T) {
 		t.Errorf("%v", s)
 	}
 }
+
+// TestKilled: a program that the system kills at its start is told from one that is not there.
+func TestKilled(t *testing.T) {
+	m := newMac(t, nil)
+	m.install()
+	m.want(0, m.ada("verify"), "dev.minimal.minhost is minhost v1")
+	path := "Library/PrivilegedHelperTools/dev.minimal.minhost"
+	os.Remove(filepath.Join(m.Root, path))
+	m.want(1, m.ada("verify"), "no such file")
+	m.put(path, "#!/bin/sh\nkill -9 $$\n")
+	if err := os.Chmod(filepath.Join(m.Root, path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m.want(1, m.ada("verify"), "is killed by the system (signal: killed)", "codesign")
+}

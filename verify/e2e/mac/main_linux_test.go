@@ -39,6 +39,7 @@ func run(m *testing.M) int {
 	for _, args := range [][]string{
 		{"-ldflags", "-s -w -X main.version=v1", "-tags", "fakedarwin", "-o", dir + "/v1", module + "/cmd/minhost"},
 		{"-ldflags", "-s -w -X main.version=v2", "-tags", "fakedarwin", "-o", dir + "/v2", module + "/cmd/minhost"},
+		{"-ldflags", "-s -w -X main.version=v1", "-tags", "fakedarwin,faultpoints", "-o", dir + "/cut", module + "/cmd/minhost"},
 		{"-ldflags", "-s -w", "-o", dir + "/program", module + "/verify/fakedarwin/program"},
 	} {
 		if err == nil {
@@ -70,7 +71,8 @@ func build(args ...string) error {
 // mac is one model with the downloaded program in ada's home.
 type mac struct {
 	*fakedarwin.Mac
-	t *testing.T
+	t   *testing.T
+	env []string // beside the usual
 }
 
 var count atomic.Int32
@@ -85,7 +87,7 @@ func newMac(t *testing.T, change func(*fakedarwin.Mac)) *mac {
 	if err := fakedarwin.Build(root, bin("program")); err != nil {
 		t.Fatal(err)
 	}
-	m := &mac{&fakedarwin.Mac{Root: root, Second: 100 * time.Millisecond, Release: 26, BusyFor: 5, FailAdds: map[string]int{}}, t}
+	m := &mac{&fakedarwin.Mac{Root: root, Second: 100 * time.Millisecond, Release: 26, BusyFor: 5, FailAdds: map[string]int{}}, t, nil}
 	if change != nil {
 		change(m.Mac)
 	}
@@ -154,7 +156,7 @@ func (m *mac) as(uid uint32, name string, args ...string) result {
 func (m *mac) command(ctx context.Context, uid uint32, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Path, cmd.Err, cmd.Dir = name, nil, "/"
-	cmd.Env = []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/Users/ada"}
+	cmd.Env = append([]string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/Users/ada"}, m.env...)
 	gid := uint32(20)
 	if uid == 0 {
 		gid = 0

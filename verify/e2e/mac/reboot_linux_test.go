@@ -32,12 +32,18 @@ func rebooted(t *testing.T, release int, before func(*mac)) *mac {
 // jumped back by almost two days; no file was written by it but the journal.
 func TestReboot(t *testing.T) {
 	var installed map[string]string
-	m := rebooted(t, 15, func(m *mac) { installed = m.snapshot() })
+	m := rebooted(t, 15, func(m *mac) {
+		m.run("old", sleep...)
+		installed = m.snapshot()
+	})
 	m.want(0, m.root("verify", "--after-reboot", "--wait", "30s"), "this host is ready", "range")
 	for _, line := range hosttest.Diff(installed, m.snapshot()) {
 		if !strings.Contains(line, "journal.json") && !strings.Contains(line, ".log") && !strings.Contains(line, "/run") && !strings.Contains(line, "apply.lock") {
 			t.Errorf("the boot changed %s", line)
 		}
+	}
+	if left := m.leases(); len(left) > 0 || m.Lookup("old.min.internal").IsValid() {
+		t.Errorf("leases of another boot: %v", left)
 	}
 	log, err := os.ReadFile(filepath.Join(m.Root, "private/var/log/dev.minimal.loopback.log"))
 	if err != nil || !strings.Contains(string(log), "added=254 mended=0 present=254/254") || !strings.Contains(string(log), "since_boot=") {
