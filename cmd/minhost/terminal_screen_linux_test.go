@@ -72,7 +72,9 @@ func TestRunAtATerminalOfItsOwn(t *testing.T) {
 	y.typed(ctrlZ)
 	y.expect("Stopped")
 	y.expect("in: ")
-	y.typed("kill -9 %1; wait; exit 5\n")
+	y.typed("set -b; kill -9 %1\n") // tells of jobs at once
+	y.expect("Killed")
+	y.typed("exit 5\n")
 	y.command("echo status=$?")
 	y.expect("status=5\r\n")
 	atRest(t, h)

@@ -1,6 +1,7 @@
 package hold_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -156,5 +157,30 @@ func TestANetworkOfItsOwn(t *testing.T) {
 	ours, _ := os.Readlink("/proc/self/ns/net")
 	if got := strings.Fields(string(text)); len(got) != 3 || got[0] == ours || got[1] != "1" || got[2] != "1" {
 		t.Errorf("the target shows %q; our namespace is %s", text, ours)
+	}
+}
+
+// A context that ends when the target runs already does not lose it.
+func TestTheContextEndsBehindTheRelease(t *testing.T) {
+	for _, within := range []string{"", "a child"} {
+		c, out := start(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		c.Signal(syscall.SIGSTOP)
+		<-c.Changes()
+		released := make(chan error)
+		target := script("echo out; exit 3")
+		target.Within = []byte(within)
+		go func() { released <- c.Release(ctx, target) }()
+		time.Sleep(50 * time.Millisecond) // it waits for the report
+		c.Signal(syscall.SIGCONT)
+		read(t, out, "out\n")
+		cancel()
+		if err := <-released; err != nil {
+			t.Errorf("within %q: %v", within, err)
+		}
+		<-c.Done()
+		if got := hold.ExitStatus(c.Status()); got != 3 {
+			t.Errorf("within %q: exit status %d", within, got)
+		}
 	}
 }

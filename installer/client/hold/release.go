@@ -74,8 +74,15 @@ func (c *Child) release(ctx context.Context, t Target) error {
 	}
 	stopRead := interruptible(ctx, c.report)
 	defer stopRead()
-	switch r, err := readRecord(c.report); {
-	case ctx.Err() != nil:
+	r, err := readRecord(c.report)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		// The target may run already, and the signal that ended the context be meant for it: what is
+		// there to read is read all the same.
+		_ = c.report.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+		r, err = readRecord(c.report)
+	}
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.control.Close()
 		return ctx.Err()
 	case errors.Is(err, errNoRecord): // closed by the execution of the target, or by its end
@@ -101,6 +108,10 @@ func (c *Child) listen() {
 	defer close(c.told)
 	for {
 		r, err := readRecord(c.report)
+		if errors.Is(err, os.ErrDeadlineExceeded) { // of the release, whose context may have ended meanwhile
+			_ = c.report.SetReadDeadline(time.Time{})
+			continue
+		}
 		if err != nil {
 			return
 		}
