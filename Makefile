@@ -9,7 +9,7 @@ LDFLAGS  = -s -w $(if $(VERSION),-X main.version=$(VERSION))
 BUILD    = $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 LANES    = $(GO) run ./verify/lanes
 
-.PHONY: build run stop test test-unit test-root test-systemd test-vm test-vm-all test-apps soak bench bench-egress bench-localhost bench-dns conformance-dns fuzz-dns lint cross fmt clean cells
+.PHONY: build run stop test test-unit test-root test-systemd test-mac test-vm test-vm-all test-apps soak bench bench-egress bench-localhost bench-dns conformance-dns fuzz-dns lint cross fmt clean cells
 
 build:
 	$(BUILD) -o bin/minhost ./cmd/minhost
@@ -42,6 +42,11 @@ test-root:
 
 test-systemd:
 	$(LANES) systemd
+
+# The macOS half on a model of a Mac, and the mistakes that its tests must catch. Part of the lanes unit and root.
+test-mac:
+	$(GO) test ./darwin/... ./verify/release
+	$(GO) test -count=1 -p=1 ./verify/e2e/mac ./verify/fakedarwin
 
 # Debian's own kernels, 6.1 and 6.12, emulated: some five minutes each, and some more when the images are
 # made. Needs qemu-system-x86, debootstrap, e2fsprogs, cpio, xz-utils, zstd. Not part of make test.
