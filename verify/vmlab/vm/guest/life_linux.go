@@ -30,6 +30,8 @@ func first() string {
 	verify()
 	use()
 	flush()
+	check("what is expected after the reboot is kept", run("", installed, "verify", "--before-reboot").good())
+	check("the unit that looks after each boot", run("", "systemctl", "enable", "minhost-verify.service").good())
 	return "reboot"
 }
 
@@ -44,14 +46,28 @@ func script() {
 func second() {
 	// Half a minute here is half a second on a processor: what begins the table also loads its modules.
 	note("%s", run("", "journalctl", "--no-pager", "-b", "-o", "short-monotonic", "-u", "minhost*", "-u", "systemd-networkd", "-u", "nftables").out)
+	r := run("", installed, "verify", "--after-reboot", "--line", "--wait", "60s")
+	check("everything came back by itself", r.good())
+	note("%s", r.out)
 	verify()
 	use()
-	r := run("", installed, "finalize-install", "--undo", "--yes")
+	check("the unit that looks after each boot wrote its line", unitLine())
+	r = run("", installed, "finalize-install", "--undo", "--yes")
 	note("undo took %v", r.took)
 	check("undo", r.good())
 	check("undo leaves nothing", same())
 	check("names of the outside world after undo", outerName())
 	note("%s", run("", "/bin/sh", "-c", "dmesg --level emerg,alert,crit,err,warn | tail -20").out)
+}
+
+func unitLine() error {
+	return eventually(90*time.Second, "a line of minhost-verify.service", func() error {
+		r := run("", "journalctl", "-b", "-o", "cat", "-u", "minhost-verify.service", "_COMM=minhost")
+		if !strings.HasPrefix(r.out, "after reboot: ready: ") {
+			return fmt.Errorf("%q", r.out)
+		}
+		return nil
+	})
 }
 
 func verify() {
