@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"strings"
@@ -21,5 +23,19 @@ func TestMain(m *testing.M) {
 			signal.Notify(make(chan os.Signal, 1), sig)
 		}
 	}
-	os.Exit(m.Run())
+	os.Exit(elsewhere(m))
+}
+
+// elsewhere runs the tests with folders of their own for what run keeps, not those of who tests.
+func elsewhere(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "minhost")
+	for _, name := range []string{"XDG_RUNTIME_DIR", "XDG_STATE_HOME"} {
+		err = errors.Join(err, os.Setenv(name, dir))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	return m.Run()
 }
