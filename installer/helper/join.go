@@ -34,6 +34,9 @@ func (h *Helper) join(ctx context.Context, c request, in api.JoinIn) (api.JoinOu
 	if err != nil {
 		return api.JoinOut{}, err
 	}
+	if h.cfg.OneProcess {
+		return api.JoinOut{}, oneProcess(b.ID)
+	}
 	h.mu.Lock()
 	netns := b.netns
 	h.mu.Unlock()
