@@ -14,6 +14,9 @@ func differences(want Ruleset, have listed, elements bool) []string {
 		return []string{"table inet " + tableName + " is missing"}
 	}
 	var out []string
+	if want.strange(have) {
+		out = append(out, fmt.Sprintf("the table has the flags %#x, wanted %#x", have.flags, want.flags))
+	}
 	wanted := map[string]bool{}
 	for _, c := range want.Chains {
 		wanted[c.Name] = true

@@ -25,19 +25,20 @@ const (
 // closing one costs 10 to 20 ms. Not safe for concurrent use. After an error it dials again, so
 // that answers to an abandoned request never meet the next one.
 type conn struct {
-	nl *netlink.Conn
+	nl  *netlink.Conn
+	own *os.File // that the table belongs to; nil for a socket of each connection
 
 	mu  sync.Mutex
 	ids map[uint32]bool // netlink port ids that were ours, for the watch
 }
 
-func dial() (*conn, error) {
-	c := &conn{ids: map[uint32]bool{}}
+func dial(own *os.File) (*conn, error) {
+	c := &conn{own: own, ids: map[uint32]bool{}}
 	return c, c.open()
 }
 
 func (c *conn) open() error {
-	nl, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	nl, err := c.socket()
 	if err != nil {
 		return fmt.Errorf("open nfnetlink: %w", err)
 	}
@@ -57,6 +58,13 @@ func (c *conn) open() error {
 	c.mu.Unlock()
 	c.nl = nl
 	return nil
+}
+
+func (c *conn) socket() (*netlink.Conn, error) {
+	if c.own != nil {
+		return borrow(c.own)
+	}
+	return netlink.Dial(unix.NETLINK_NETFILTER, nil)
 }
 
 func portID(nl *netlink.Conn) (uint32, error) {

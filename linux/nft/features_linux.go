@@ -43,7 +43,7 @@ func (b builder) features() []feature {
 func Missing(ctx context.Context) ([]string, error) {
 	var out []string
 	err := apart(func() (err error) {
-		c, err := dial()
+		c, err := dial(nil)
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func missing(ctx context.Context, c *conn, all []feature) (out []string, err err
 
 func (f feature) batch() *batch {
 	b := &batch{}
-	b.addTable()
+	b.addTable(0)
 	for _, s := range emptySets() {
 		for _, name := range f.sets {
 			if s.Name == name {

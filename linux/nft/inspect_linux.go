@@ -78,7 +78,7 @@ func (t *Table) Destroy(ctx context.Context) error {
 	if err := t.conn.send(ctx, &b); err != nil && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("delete table inet %s: %w", tableName, err)
 	}
-	if present, err := t.conn.present(ctx); err != nil || present {
+	if _, present, err := t.conn.tableFlags(ctx); err != nil || present {
 		return errors.Join(err, fmt.Errorf("delete table inet %s: it is still there", tableName))
 	}
 	return nil

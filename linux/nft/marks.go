@@ -109,6 +109,8 @@ type Config struct {
 	// Flows is how many conntrack entries one box may hold; one process can fill the host's table.
 	Flows uint32
 	Marks Marks
+
+	flags uint32 // of the table, see NewOwner
 }
 
 // normal fills defaults and refuses what would load and silently never match.

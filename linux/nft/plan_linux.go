@@ -13,7 +13,11 @@ const manyDeletions = 2000
 // was made for another hook or priority, which can't be changed in place, is made again.
 func plan(want Ruleset, have listed) *batch {
 	b := &batch{}
-	b.addTable()
+	if want.strange(have) && have.flags != flagPersist { // a table that exists gets no owner, but for one whose owner ended
+		b.delTable()
+		have = listed{}
+	}
+	b.addTable(want.flags)
 	renew := map[string]bool{}
 	structure := len(differences(want, have, false)) > 0
 	for _, s := range want.Sets {

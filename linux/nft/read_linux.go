@@ -67,6 +67,7 @@ func (c *conn) dump(ctx context.Context, message uint16, f func(data []byte) err
 // from the wanted ones.
 type listed struct {
 	present  bool
+	flags    uint32
 	chains   map[string]string   // definition by name
 	hooked   map[string]bool     // base chains
 	rules    map[string][]string // by chain, in order
@@ -89,11 +90,11 @@ func (l listed) policies() map[uint64]uint32 {
 func (c *conn) list(ctx context.Context, elements bool) (listed, error) {
 	l := listed{chains: map[string]string{}, hooked: map[string]bool{}, rules: map[string][]string{},
 		sets: map[string]string{}, elements: map[string][]Element{}}
-	present, err := c.present(ctx)
-	if err != nil || !present {
+	var err error
+	l.flags, l.present, err = c.tableFlags(ctx)
+	if err != nil || !l.present {
 		return l, err
 	}
-	l.present = true
 	if err := c.listChains(ctx, &l); err != nil {
 		return l, fmt.Errorf("list chains: %w", err)
 	}
@@ -122,19 +123,6 @@ func (c *conn) list(ctx context.Context, elements bool) (listed, error) {
 		}
 	}
 	return l, nil
-}
-
-func (c *conn) present(ctx context.Context) (bool, error) {
-	var b batch
-	b.put(unix.NFT_MSG_GETTABLE, 0)
-	_, err := c.request(ctx, b.messages[0])
-	if errors.Is(err, unix.ENOENT) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("look for table inet %s: %w", tableName, err)
-	}
-	return true, nil
 }
 
 // listChains reads the chains of all tables of the family: the kernel does not filter them.

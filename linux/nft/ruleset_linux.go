@@ -9,6 +9,12 @@ import (
 type Ruleset struct {
 	Sets   []Set
 	Chains []Chain
+	flags  uint32 // of the table; 0 for whatever it has
+}
+
+// strange says whether a table that is there is not owned as it should be.
+func (r Ruleset) strange(have listed) bool {
+	return have.present && r.flags != 0 && r.flags != have.flags
 }
 
 // Chain is one chain with its rules in order. Hook is nil for chains that are only gone to.
@@ -50,7 +56,8 @@ func Skeleton(c Config) (Ruleset, error) {
 func ruleset(c Config, boxes []setElement) Ruleset {
 	b := builder{c}
 	return Ruleset{
-		Sets: fill(emptySets(), append(fixedElements(c), boxes...)),
+		flags: c.flags,
+		Sets:  fill(emptySets(), append(fixedElements(c), boxes...)),
 		Chains: []Chain{
 			{Name: "nat_out", Hook: &Hook{"nat", unix.NF_INET_LOCAL_OUT, priorityNAT}, Rules: b.natOut()},
 			{Name: "nat_port53", Rules: b.natPort53()},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 
 	"github.com/gominimal/minhost/installer/lease"
@@ -35,16 +36,18 @@ type Table struct {
 
 // New opens the lasting connections, in the network namespace of the calling thread, and the watch
 // behind Changed. It reads and writes no rule. Close ends both.
-func New(c Config, log *slog.Logger) (*Table, error) {
+func New(c Config, log *slog.Logger) (*Table, error) { return open(c, nil, log) }
+
+func open(c Config, owner *os.File, log *slog.Logger) (*Table, error) {
 	c, err := c.normal()
 	if err != nil {
 		return nil, fmt.Errorf("table inet %s: %w", tableName, err)
 	}
 	t := &Table{config: c, log: log, state: newState(c.Marks), before: map[uint64]lease.Traffic{}}
-	if t.conn, err = dial(); err != nil {
+	if t.conn, err = dial(owner); err != nil {
 		return nil, err
 	}
-	if t.track, err = dial(); err != nil {
+	if t.track, err = dial(nil); err != nil {
 		return nil, errors.Join(err, t.conn.close())
 	}
 	if t.watch, err = newWatch(t.conn.ours); err != nil {

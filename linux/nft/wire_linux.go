@@ -70,7 +70,6 @@ func genHeader(family byte, resource uint16) []byte {
 	return []byte{family, unix.NFNETLINK_V0, byte(resource >> 8), byte(resource)}
 }
 
-func (b *batch) addTable() { b.put(unix.NFT_MSG_NEWTABLE, netlink.Create) }
 func (b *batch) delTable() { b.put(unix.NFT_MSG_DELTABLE, 0) }
 
 // flushRules removes the rules of all chains of the table.
