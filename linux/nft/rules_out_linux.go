@@ -182,10 +182,14 @@ func (b builder) leave() []expr.Any {
 }
 
 // tag marks flows that a box starts, so that they can be told at the receiver and removed with the
-// box. A flow that another table marked is left to it.
+// box. A flow that another table marked is left to it. One that another box had started is this one's now:
+// its port was free again before connection tracking forgot who had it, and the answers would be refused.
 func (b builder) tag() []Rule {
+	started := b.Marks.Lease | b.Marks.Host
 	return []Rule{
 		rule(ctDirection(dirOriginal), []expr.Any{ct(expr.CtKeyMARK, rTmp), eq(rTmp, u32(0))}, b.setCtMark(setCtOut)),
+		rule(ctDirection(dirOriginal), []expr.Any{ct(expr.CtKeyMARK, rTmp), mask(rTmp, started), eq(rTmp, u32(started)), b.leaf(r0)},
+			b.ctMark(r0+2), []expr.Any{&expr.Lookup{SetName: setOwn, SourceRegister: r0, Invert: true}}, b.setCtMark(setCtOut)),
 	}
 }
 
