@@ -70,7 +70,7 @@ func runHelper(ctx context.Context, env *environment, l linux.Layout) error {
 	if err != nil {
 		return fmt.Errorf("helper: %w", err)
 	}
-	disk, err := host.OpenDisk("/", nil)
+	disk, err := host.OpenDisk("/", helperGate(l.Run))
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func openGround(l linux.Layout, manager systemd.Manager, log *slog.Logger) (linu
 	if err != nil {
 		return linux.Ground{}, nil, fmt.Errorf("helper: %w", err)
 	}
-	ground := linux.Ground{Rel: treeRel(manager), Marks: config.Marks, Log: log}
+	ground := linux.Ground{Rel: treeRel(manager), Marks: config.Marks, Gate: helperGate(l.Run), Log: log}
 	tree, err := ground.Tree()
 	if err != nil {
 		return ground, nil, hinted{fmt.Errorf("helper: %w", err), "minhost verify"}
@@ -143,7 +143,7 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 	waiting := openListeners(log)
 	defer waiting.Close()
 	cfg.Listeners = waiting
-	h = helper.New(cfg)
+	h = helper.New(withPoints(cfg, helperGate(l.Run)))
 	defer h.Close()
 	if err := h.Replay(ctx); err != nil {
 		return fmt.Errorf("helper: replay: %w", err)

@@ -13,5 +13,6 @@ func TestMain(m *testing.M) {
 	// The main thread stays this goroutine's: threads of others change their user and namespace and
 	// end with their goroutines, which the main thread cannot.
 	runtime.LockOSThread()
-	os.Exit(rig.Main(m, nil, netlab.Children{"agent": agentMain}))
+	os.Exit(rig.Main(m, []rig.Build{{Name: faultyProgram, Tags: "faultpoints", Version: "e2e"}},
+		netlab.Children{"agent": agentMain, "prober": proberMain}))
 }
