@@ -80,7 +80,7 @@ func (env *environment) undoElevated(ctx context.Context, f finalizeFlags) error
 	if err != nil {
 		return err
 	}
-	args := []string{"--undo"}
+	args := []string{"--undo", "--apply"}
 	if f.force {
 		args = append(args, "--force")
 	}
@@ -91,7 +91,7 @@ func (env *environment) undoElevated(ctx context.Context, f finalizeFlags) error
 		}
 		return env.elevate(ctx, script)
 	}
-	return env.elevate(ctx, "exec "+installer.Quote(env.Platform.Program)+" finalize-install --apply "+strings.Join(args, " ")+"\n")
+	return env.elevate(ctx, "exec "+installer.Quote(env.Platform.Program)+" finalize-install "+strings.Join(args, " ")+"\n")
 }
 
 // showUndo says what undo is made of: the journal is root's.

@@ -140,7 +140,7 @@ func TestRebootPortTaken(t *testing.T) {
 
 // TestRebootSlow: launchd takes its time; who asks early is told so, and nothing is broken by asking.
 func TestRebootSlow(t *testing.T) {
-	m := rebooted(t, 26, func(m *mac) { m.Slow = 15 })
+	m := rebooted(t, 26, func(m *mac) { m.Slow = 40 })
 	m.want(1, m.ada("verify"))
 	m.want(0, m.root("verify", "--after-reboot", "--wait", "60s"))
 }
