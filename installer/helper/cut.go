@@ -3,6 +3,7 @@ package helper
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/gominimal/minhost/installer/lease"
@@ -75,6 +76,23 @@ func (h *Helper) farewell(ctx context.Context, b *box) {
 	if err != nil {
 		h.log.Warn("peers are not told", "lease", b.ID, "box", b.Name, "cause", err)
 	}
+}
+
+// endSockets ends what sockets of an empty leaf are held by others: those of Listen, and passed ones. Who
+// waits for a peer there waits no longer.
+func (h *Helper) endSockets(ctx context.Context, b *box) error {
+	if h.cfg.Flows == nil {
+		return nil
+	}
+	groups, err := b.leaf.IDs()
+	if err != nil {
+		return fmt.Errorf("sockets of others: %w", err)
+	}
+	n, err := h.cfg.Flows.End(ctx, groups)
+	if n > 0 {
+		h.log.Info("sockets that others held were ended", "lease", b.ID, "box", b.Name, "sockets", n)
+	}
+	return err
 }
 
 // recut ends what a helper before this one had no time to end.

@@ -29,6 +29,7 @@ type world struct {
 	inUse     map[netip.Addr]bool
 	rest      map[netip.Addr]time.Time
 	cuts      []lease.Verdict
+	ends      []uint64 // cgroups whose sockets were destroyed
 	changed   chan struct{}
 	nets      int        // namespaces that are held
 	taps      []*os.File // the other ends of taps that were made
@@ -239,6 +240,16 @@ func (t fakeTable) Put(_ context.Context, v lease.Verdict) error {
 type fakeFlows struct{ w *world }
 
 func (f fakeFlows) Connected(context.Context, []uint64) (bool, error) { return true, nil }
+
+func (f fakeFlows) End(_ context.Context, groups []uint64) (int, error) {
+	if err := f.w.pass("end sockets"); err != nil {
+		return 0, err
+	}
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	f.w.ends = append(f.w.ends, groups...)
+	return 0, nil
+}
 
 func (f fakeFlows) Cut(_ context.Context, v lease.Verdict, groups []uint64, _ lease.Place, _ func(uint64) uint16) (int, error) {
 	if err := f.w.pass("cut"); err != nil {

@@ -77,6 +77,8 @@ type Flows interface {
 	// how many. groups are the ids of the leaf and below it; owner tells the lease number of the box
 	// that a cgroup is in, 0 for none.
 	Cut(ctx context.Context, v lease.Verdict, groups []uint64, place lease.Place, owner func(cgroup uint64) uint16) (int, error)
+	// End destroys the sockets that were made in these cgroups, whoever holds them, and says how many.
+	End(ctx context.Context, groups []uint64) (int, error)
 }
 
 // Refused is one refused packet of a box, as NFLOG told it.

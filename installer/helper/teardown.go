@@ -162,7 +162,7 @@ func (h *Helper) takeParts(b *box) error {
 	if err := h.emptyLeaf(ctx, b); err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	errs = append(errs, h.dropTaps(ctx, b))
+	errs = append(errs, h.dropTaps(ctx, b), h.endSockets(ctx, b))
 	h.drain()
 	if h.cfg.Table != nil {
 		// What the processes sent until they died may have made new conntrack entries.

@@ -35,13 +35,16 @@ func diagRequest(family, protocol uint8, states uint32, id []byte) []byte {
 }
 
 // sockets lists live TCP sockets and all UDP sockets.
-func (c *Cutter) sockets(ctx context.Context) ([]Socket, error) {
+func (c *Cutter) sockets(ctx context.Context) ([]Socket, error) { return c.list(ctx, liveTCP) }
+
+// list lists the TCP sockets in these states and all UDP sockets.
+func (c *Cutter) list(ctx context.Context, tcp uint32) ([]Socket, error) {
 	var out []Socket
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		for _, q := range []struct {
 			protocol uint8
 			states   uint32
-		}{{protoTCP, liveTCP}, {protoUDP, ^uint32(0)}} {
+		}{{protoTCP, tcp}, {protoUDP, ^uint32(0)}} {
 			answers, err := c.diag.request(ctx, netlink.Message{
 				Header: netlink.Header{Type: diagByFamily, Flags: netlink.Request | netlink.Dump},
 				Data:   diagRequest(family, q.protocol, q.states, nil),

@@ -3,6 +3,7 @@ package boxes
 import (
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/linux"
 	"github.com/gominimal/minhost/verify/netlab"
 )
 
@@ -117,6 +119,39 @@ func TestListenIsNoWayOut(t *testing.T) {
 	f = late
 	if err := again(8122); err == nil {
 		t.Error("a socket of a box that has ended reached what the box might")
+	}
+}
+
+// With the box its listeners end, although somebody outside holds them. The address is nobody else's until
+// they are closed, since the kernel keeps what is bound.
+func TestListenersEndWithTheBox(t *testing.T) {
+	h := newHost(t)
+	b := h.box("held", denyPolicy())
+	out, f := b.listen(api.ProtocolTCP, 8124)
+	l, err := net.FileListener(f)
+	h.must(err)
+	defer l.Close()
+	accepted := make(chan error, 1)
+	go func() {
+		_, err := l.Accept()
+		accepted <- err
+	}()
+	b.end()
+	select {
+	case err := <-accepted:
+		if err == nil {
+			t.Error("a listener of a box that has ended accepted")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("a listener of a box that has ended still waits")
+	}
+	if err := linux.AddressUnused(netip.MustParseAddr(out.Address)); err == nil {
+		t.Error("its address is free while a socket is bound to it")
+	}
+	l.Close()
+	f.Close()
+	if err := linux.AddressUnused(netip.MustParseAddr(out.Address)); err != nil {
+		t.Errorf("its address, with the socket closed: %v", err)
 	}
 }
 
