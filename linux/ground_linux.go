@@ -1,10 +1,12 @@
 package linux
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 
 	"github.com/gominimal/minhost/installer/host"
 	"github.com/gominimal/minhost/linux/belt"
@@ -21,6 +23,8 @@ type Ground struct {
 	Marks nft.Marks
 	Gate  host.Gate
 	Log   *slog.Logger
+	// Lacking says why there can be no belt; nil for belt.Lacking.
+	Lacking func() error
 }
 
 // Tree opens the tree, which may not exist yet.
@@ -48,6 +52,33 @@ func (g Ground) boxes() (*cgroup.Tree, error) {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
+}
+
+// Beltless says why this host can have no belt; nil where it can. The table is the helper's own then.
+func (g Ground) Beltless() error {
+	if g.Lacking != nil {
+		return g.Lacking()
+	}
+	return belt.Lacking()
+}
+
+// WriterOf opens the table for the one process that goes on writing it. Without a belt the table belongs to the
+// socket that owner returns, which is to outlive the process.
+func (g Ground) WriterOf(ctx context.Context, t *cgroup.Tree, owner func() (*os.File, error)) (*nft.Table, error) {
+	lacks := g.Beltless()
+	if lacks == nil {
+		return g.TableOf(t)
+	}
+	c, err := g.tableConfig(t)
+	if err != nil {
+		return nil, err
+	}
+	socket, err := owner()
+	if err != nil {
+		return nil, err
+	}
+	g.Log.Warn("no belt: the table is owned instead", "cause", lacks)
+	return nft.NewOwner(ctx, c, socket, g.Log)
 }
 
 // Belt calls f with the belt of the tree's boxes.
@@ -79,11 +110,19 @@ func (g Ground) beltConfig(cookie uint64) belt.Config {
 
 // TableOf opens the table for a tree that is open. The caller closes it.
 func (g Ground) TableOf(t *cgroup.Tree) (*nft.Table, error) {
+	c, err := g.tableConfig(t)
+	if err != nil {
+		return nil, err
+	}
+	return nft.New(c, g.Log)
+}
+
+func (g Ground) tableConfig(t *cgroup.Tree) (nft.Config, error) {
 	id, err := t.BoxesID()
 	if err != nil {
-		return nil, fmt.Errorf("boxes: %w", err)
+		return nft.Config{}, fmt.Errorf("boxes: %w", err)
 	}
-	return nft.New(nft.Config{Boxes: id, Level: t.Level(), Marks: g.Marks}, g.Log)
+	return nft.Config{Boxes: id, Level: t.Level(), Marks: g.Marks}, nil
 }
 
 // table calls f with the table of the tree's boxes.

@@ -17,7 +17,7 @@ import (
 const refusalGroup = 64
 
 // openTable opens the table, as the helper's only writer, and the reader of its refusals.
-func openTable(ctx context.Context, g linux.Ground, handle func(nft.Refused)) (*nft.Reader, *nft.Table, error) {
+func openTable(ctx context.Context, g linux.Ground, kept *tableOwner, handle func(nft.Refused)) (*nft.Reader, *nft.Table, error) {
 	if err := g.Capable(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -26,7 +26,7 @@ func openTable(ctx context.Context, g linux.Ground, handle func(nft.Refused)) (*
 		return nil, nil, err
 	}
 	defer tree.Close()
-	table, err := g.TableOf(tree)
+	table, err := g.WriterOf(ctx, tree, kept.get)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -45,7 +45,7 @@ type groundChecker struct {
 
 // Checks implements helper.Checker.
 func (c groundChecker) Checks(ctx context.Context) []api.Check {
-	return []api.Check{c.step(ctx, linux.TreeStep{Ground: c.ground}), c.step(ctx, linux.BeltStep{Ground: c.ground}), c.step(ctx, linux.LocalhostStep{Ground: c.ground}), c.effect(ctx), c.layers(), c.kernel(ctx), c.tracking(), c.marks(ctx), c.neighbours(ctx)}
+	return []api.Check{c.step(ctx, linux.TreeStep{Ground: c.ground}), c.step(ctx, linux.BeltStep{Ground: c.ground}), c.step(ctx, linux.LocalhostStep{Ground: c.ground}), c.effect(ctx), c.layers(ctx), c.kernel(ctx), c.tracking(), c.marks(ctx), c.neighbours(ctx)}
 }
 
 // step is the probe of a step, made by root.
@@ -91,9 +91,12 @@ func (c groundChecker) effect(ctx context.Context) api.Check {
 }
 
 // layers names what stands between a box and an open network when somebody flushes the firewall.
-func (c groundChecker) layers() api.Check {
+func (c groundChecker) layers(ctx context.Context) api.Check {
 	check := api.Check{Name: "protection against a flushed firewall", State: api.CheckStateFailed,
 		Loses: "a flushed firewall opens every box until the helper has mended it", Next: "as root: minhost apply"}
+	if lacks := c.ground.Beltless(); lacks != nil {
+		return c.owned(ctx, check, lacks)
+	}
 	every := false
 	err := c.ground.Belt(func(b *belt.Belt) error {
 		every = b.EveryNamespace()

@@ -42,30 +42,37 @@ func duplicate(f *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
-// handedOver is the helper's socket as the service manager made it.
-func handedOver() (*net.UnixListener, error) {
-	listeners, err := activation.Listeners()
-	if err != nil {
-		return nil, fmt.Errorf("helper: %w", err)
-	}
-	for _, l := range listeners {
-		if u, ok := l.(*net.UnixListener); ok {
+// handedOver is the helper's socket as the service manager made it, and what an earlier helper had it keep.
+func handedOver() (socket *net.UnixListener, kept *tableOwner, err error) {
+	kept = &tableOwner{}
+	for _, f := range activation.Files(true) {
+		if f.Name() == ownerName {
+			kept.socket = f
+			continue
+		}
+		l, err := net.FileListener(f)
+		f.Close()
+		if u, ok := l.(*net.UnixListener); ok && err == nil {
 			u.SetUnlinkOnClose(false) // the manager's, and its next helper's
-			return u, nil
+			socket = u
 		}
 	}
-	return nil, hinted{errors.New("helper: no socket was handed over: it is started by the service manager"), "minhost finalize-install"}
+	if socket == nil {
+		return nil, nil, hinted{errors.New("helper: no socket was handed over: it is started by the service manager"), "minhost finalize-install"}
+	}
+	return socket, kept, nil
 }
 
 // runHelper is `minhost helper`: replay, then serve until SIGTERM.
 func runHelper(ctx context.Context, env *environment, l linux.Layout) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	socket, err := handedOver()
+	socket, kept, err := handedOver()
 	if err != nil {
 		return err
 	}
 	defer socket.Close()
+	defer kept.close()
 	boot, err := bootID()
 	if err != nil {
 		return fmt.Errorf("helper: %w", err)
@@ -80,7 +87,7 @@ func runHelper(ctx context.Context, env *environment, l linux.Layout) error {
 		return fmt.Errorf("helper: %w", err)
 	}
 	defer lock.Release()
-	return serveHelper(ctx, env, l, disk, boot, socket)
+	return serveHelper(ctx, env, l, disk, boot, socket, kept)
 }
 
 // openGround opens the tree as the config of this host has it.
@@ -89,7 +96,7 @@ func openGround(l linux.Layout, manager systemd.Manager, log *slog.Logger) (linu
 	if err != nil {
 		return linux.Ground{}, nil, fmt.Errorf("helper: %w", err)
 	}
-	ground := linux.Ground{Rel: treeRel(manager), Marks: config.Marks, Gate: helperGate(l.Run), Log: log}
+	ground := linux.Ground{Rel: treeRel(manager), Marks: config.Marks, Gate: helperGate(l.Run), Log: log, Lacking: lacking()}
 	tree, err := ground.Tree()
 	if err != nil {
 		return ground, nil, hinted{fmt.Errorf("helper: %w", err), "minhost verify"}
@@ -101,7 +108,7 @@ func openGround(l linux.Layout, manager systemd.Manager, log *slog.Logger) (linu
 	return ground, tree, nil
 }
 
-func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *host.Disk, boot string, socket *net.UnixListener) error {
+func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *host.Disk, boot string, socket *net.UnixListener, kept *tableOwner) error {
 	log, manager := env.Log, serviceManager()
 	ground, tree, err := openGround(l, manager, log)
 	if err != nil {
@@ -124,7 +131,7 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 	}
 	var h *helper.Helper
 	var flows *cut.Cutter
-	reader, table, err := openTable(ctx, ground, func(r nft.Refused) {
+	reader, table, err := openTable(ctx, ground, kept, func(r nft.Refused) {
 		h.Refused(helper.Refused{Number: r.Number, Protocol: r.Protocol, To: r.To, Inbound: r.Inbound})
 	})
 	switch {

@@ -2,10 +2,12 @@ package belt
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/features"
+	"golang.org/x/sys/unix"
 )
 
 // Fit makes a config that this kernel can load. Where it has no bpf_get_netns_cookie for packets (before
@@ -19,6 +21,20 @@ func Fit(c Config) Config {
 	}
 	c.EveryOption = c.EveryOption || lacksCookie(ebpf.CGroupSockopt)
 	return c
+}
+
+// Lacking says why this kernel can hold no belt; nil when it can, and when asking is not allowed. It asks by loading
+// an empty program of each type.
+func Lacking() error {
+	for _, t := range []ebpf.ProgramType{ebpf.CGroupSKB, ebpf.CGroupSockopt} {
+		if err := features.HaveProgramType(t); errors.Is(err, ebpf.ErrNotSupported) {
+			return fmt.Errorf("this kernel has no cgroup BPF (CONFIG_CGROUP_BPF; program type %s): %w", t, err)
+		}
+	}
+	if _, err := NetnsCookie(); errors.Is(err, unix.ENOPROTOOPT) {
+		return err
+	}
+	return nil
 }
 
 func lacksCookie(t ebpf.ProgramType) bool {

@@ -30,7 +30,8 @@ type worker struct {
 	out             *os.File
 	log             *slog.Logger
 
-	pid    atomic.Int64 // of the running child, 0 between two
+	pid    atomic.Int64            // of the running child, 0 between two
+	kept   atomic.Pointer[os.File] // what a child wants the next one to have
 	events chan<- event
 }
 
@@ -118,7 +119,10 @@ func (w *worker) start() (*exec.Cmd, *os.File, error) {
 		return nil, nil, err
 	}
 	defer hold.Close()
-	names := strings.TrimSuffix(strings.Repeat(w.role+",", len(w.sockets)), ",")
+	names, files := strings.TrimSuffix(strings.Repeat(w.role+",", len(w.sockets)), ","), append([]*os.File{}, w.sockets...)
+	if f := w.kept.Load(); f != nil {
+		names, files = names+","+f.Name(), append(files, f)
+	}
 	args := append([]string{}, w.execArgs...)
 	args = append(args, "--names="+names, "--gate")
 	if w.uid != 0 {
@@ -132,7 +136,7 @@ func (w *worker) start() (*exec.Cmd, *os.File, error) {
 		Env:        append(env(), "NOTIFY_SOCKET="+w.notify),
 		Stdout:     w.out,
 		Stderr:     w.out,
-		ExtraFiles: append(append([]*os.File{}, w.sockets...), hold),
+		ExtraFiles: append(files, hold),
 		// A group of its own: Ctrl-C at a supervisor in the foreground is for the supervisor.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"regexp"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -50,8 +51,16 @@ func passCredentials(conn *net.UnixConn) error {
 	return errors.Join(err, set)
 }
 
-// receive calls ready with the pid of each process that says READY=1, until close.
-func (n *notifier) receive(ready func(pid int)) {
+// notice is one message of a process.
+type notice struct {
+	pid   int
+	ready bool // READY=1
+	// keep is what FDSTORE=1 came with, under the name of FDNAME; the receiver's.
+	keep *os.File
+}
+
+// receive calls handle with each message of a process that says who it is, until close.
+func (n *notifier) receive(handle func(notice)) {
 	buf, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(unix.SizeofUcred)+unix.CmsgSpace(16*4))
 	for {
 		size, oobSize, _, _, err := n.conn.ReadMsgUnix(buf, oob)
@@ -61,33 +70,50 @@ func (n *notifier) receive(ready func(pid int)) {
 			}
 			continue
 		}
-		pid := senderOf(oob[:oobSize])
+		pid, fds := senderOf(oob[:oobSize])
+		m := notice{pid: pid}
+		name, store := "", false
 		for line := range strings.Lines(string(buf[:size])) {
-			if pid > 0 && strings.TrimRight(line, "\n") == "READY=1" {
-				ready(pid)
+			line = strings.TrimRight(line, "\n")
+			m.ready = m.ready || line == "READY=1"
+			store = store || line == "FDSTORE=1"
+			if n, ok := strings.CutPrefix(line, "FDNAME="); ok {
+				name = n
 			}
+		}
+		if store && len(fds) == 1 && fdName.MatchString(name) {
+			m.keep = os.NewFile(uintptr(fds[0]), name)
+			fds = nil
+		}
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+		if pid > 0 {
+			handle(m)
+		} else if m.keep != nil {
+			m.keep.Close()
 		}
 	}
 }
 
-// senderOf reads the credentials, and closes descriptors that somebody sent along.
-func senderOf(oob []byte) int {
-	pid := 0
+// fdName is a name that LISTEN_FDNAMES takes.
+var fdName = regexp.MustCompile(`^[a-z-]{1,64}$`)
+
+// senderOf reads the credentials and takes the descriptors that were sent along.
+func senderOf(oob []byte) (pid int, files []int) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
-		return 0
+		return 0, nil
 	}
 	for i := range messages {
 		if cred, err := unix.ParseUnixCredentials(&messages[i]); err == nil {
 			pid = int(cred.Pid)
 		}
 		if fds, err := unix.ParseUnixRights(&messages[i]); err == nil {
-			for _, fd := range fds {
-				unix.Close(fd)
-			}
+			files = append(files, fds...)
 		}
 	}
-	return pid
+	return pid, files
 }
 
 func (n *notifier) close() {

@@ -96,13 +96,7 @@ func hold(ctx context.Context, c Config, l *lock, file *logFile, log *slog.Logge
 		w.program, w.notify, w.execArgs = c.Program, c.notifyPath(), c.ExecArgs
 		w.lock, w.out, w.log, w.events = l, file.file, log, events
 	}
-	go notify.receive(func(pid int) {
-		for _, w := range w {
-			if w.pid.Load() == int64(pid) {
-				events <- event{role: w.role, ready: true}
-			}
-		}
-	})
+	go notify.receive(func(m notice) { hear(w[:], m, events) })
 	stop := launch(w)
 	watch(ctx, events, file, log, report)
 	log.Info("stops")
@@ -111,6 +105,24 @@ func hold(ctx context.Context, c Config, l *lock, file *logFile, log *slog.Logge
 	go drain(events)
 	stop()
 	return removed
+}
+
+// hear takes what a worker's child says, and nobody else.
+func hear(all []*worker, m notice, events chan<- event) {
+	for _, w := range all {
+		if w.pid.Load() != int64(m.pid) {
+			continue
+		}
+		if m.ready {
+			events <- event{role: w.role, ready: true}
+		}
+		if m.keep != nil {
+			m.keep = w.kept.Swap(m.keep)
+		}
+	}
+	if m.keep != nil {
+		m.keep.Close()
+	}
 }
 
 // launch runs the workers and returns the function that stops them: the helper first, which may

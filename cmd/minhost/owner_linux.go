@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/linux/nft"
+)
+
+// ownerName is what the service manager calls the socket that it keeps between two helpers.
+const ownerName = "minhost-table"
+
+// tableOwner is the socket that the table belongs to where there is no belt.
+type tableOwner struct{ socket *os.File }
+
+// get returns the socket that an earlier helper left, or a new one that the service manager keeps from now on. Where
+// it keeps none the table ends, or is nobody's, with the helper.
+func (o *tableOwner) get() (*os.File, error) {
+	if o.socket != nil {
+		return o.socket, nil
+	}
+	f, err := nft.OwnerSocket()
+	if err != nil {
+		return nil, err
+	}
+	o.socket = f
+	if err := keep(ownerName, f); err != nil {
+		return nil, fmt.Errorf("have the table's owner kept: %w", err)
+	}
+	return f, nil
+}
+
+func (o *tableOwner) close() {
+	if o.socket != nil {
+		o.socket.Close()
+	}
+}
+
+// keep hands a descriptor to the service manager (FDSTORE of sd_notify(3)), whatever errors it shows: FDPOLL=0.
+func keep(name string, f *os.File) error {
+	at := os.Getenv("NOTIFY_SOCKET")
+	if at == "" {
+		return nil
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var sent error
+	err = raw.Control(func(kept uintptr) {
+		sent = unix.Sendmsg(fd, []byte("FDSTORE=1\nFDPOLL=0\nFDNAME="+name), unix.UnixRights(int(kept)), &unix.SockaddrUnix{Name: at}, 0)
+	})
+	return errors.Join(err, sent)
+}
+
+// owned names the protection of a host without the belt, and what that leaves open.
+func (c groundChecker) owned(ctx context.Context, check api.Check, lacks error) api.Check {
+	tree, err := c.ground.Tree()
+	if err != nil {
+		check.Detail = api.Text(err.Error())
+		return check
+	}
+	defer tree.Close()
+	table, err := c.ground.TableOf(tree)
+	if err != nil {
+		check.Detail = api.Text(err.Error())
+		return check
+	}
+	defer table.Close()
+	owned, persists, err := table.Owned(ctx)
+	switch {
+	case err != nil:
+		check.Detail = api.Text(err.Error())
+	case !owned:
+		check.Detail = api.Text(lacks.Error() + "; and the table has no owner")
+	default:
+		check.State = api.CheckStateWarning
+		check.Detail = api.Text("the table belongs to the helper's socket, which the service manager keeps: nobody else flushes it (" + lacks.Error() + ")")
+		check.Loses = "a process in boxes is open before the helper starts, and when helper and service manager both lose the table's socket"
+		if persists {
+			check.Loses = "a process in boxes is open before the helper starts; when helper and service manager both lose the table's socket a flush opens boxes"
+		}
+		check.Loses, check.Next = check.Loses+"; packets to half-open connections of a box are not judged", "a kernel with CONFIG_CGROUP_BPF"
+	}
+	return check
+}
