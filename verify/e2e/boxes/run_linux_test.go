@@ -86,17 +86,23 @@ func TestRunAttachFails(t *testing.T) {
 // TestRunEnvironment: what the program finds, and what it does not.
 func TestRunEnvironment(t *testing.T) {
 	h := newHost(t)
-	r := h.runBox("env; id -u; cat /proc/self/cgroup; ls -l /proc/self/fd", "--name", "envious", "--egress", "deny")
-	for _, want := range []string{"MINHOST_NAME=envious\n", "MINHOST_ADDRESS=127.0.64.", "MINHOST_HOST=127.0.64.254\n", fmt.Sprintf("\n%d\n", operatorUID), "/minhost/boxes/"} {
-		if !strings.Contains(r.stdout, want) {
-			t.Errorf("output lacks %q:\n%s", want, r.stdout)
+	for flag, leaf := range map[string]string{"--no-strict": "/minhost/boxes/", "--egress=deny": "0::/\n"} { // a strict program sees no other cgroup
+		r := h.runBox("env; id -u; cat /proc/self/cgroup; ls -l /proc/self/fd", "--name", "envious", "--egress", "deny", flag)
+		for _, want := range []string{"MINHOST_NAME=envious\n", "MINHOST_ADDRESS=127.0.64.", "MINHOST_HOST=127.0.64.254\n", fmt.Sprintf("\n%d\n", operatorUID), leaf} {
+			if !strings.Contains(r.stdout, want) {
+				t.Errorf("%s: output lacks %q:\n%s", flag, want, r.stdout)
+			}
+		}
+		if strings.Contains(strings.ToLower(r.stdout), "secret") || strings.Contains(r.stdout, "socket:") {
+			t.Errorf("%s: the program has a secret or a socket:\n%s", flag, r.stdout)
 		}
 	}
-	if strings.Contains(strings.ToLower(r.stdout), "secret") || strings.Contains(r.stdout, "socket:") {
-		t.Errorf("the program has a secret or a socket:\n%s", r.stdout)
-	}
-	if r := h.runBox("env"); strings.Contains(r.stdout, "MINHOST_ADDRESS") || strings.Contains(r.stdout, "MINHOST_NAME") {
+	// The address of a localhost of its own is nobody's to find.
+	if r := h.runBox("env"); strings.Contains(r.stdout, "MINHOST_NAME") || !strings.Contains(r.stdout, "MINHOST_ADDRESS=127.65.") {
 		t.Errorf("a box without a name has:\n%s", r.stdout)
+	}
+	if r := h.runBox("env", "--shared-localhost"); strings.Contains(r.stdout, "MINHOST_NAME") || strings.Contains(r.stdout, "MINHOST_ADDRESS") {
+		t.Errorf("a box without a name or a localhost of its own has:\n%s", r.stdout)
 	}
 	cmd := h.command(operatorUID, "run", "--", "/bin/cat")
 	cmd.Stdin = strings.NewReader("through")
