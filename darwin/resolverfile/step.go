@@ -97,12 +97,13 @@ func (s *Step) probeLookup(ctx context.Context, obs installer.Observation, confl
 			obs.Loses = loses + ", and each lookup stalls for up to a minute"
 			return obs
 		}
-		obs.State = installer.Blocked
-		obs.Detail = fmt.Sprintf("scutil --dns is right and %s answers, but the system's lookup does not get there: %v; an encrypted-DNS profile, "+
-			"a VPN, iCloud Private Relay or a filter answers in its place", s.Zone.Server, err)
+		// Details are cut off at 255 octets: the one cause that is known replaces the likely ones.
+		cause := "an encrypted-DNS profile, a VPN or iCloud Private Relay answers instead"
 		if len(conflicts) > 0 {
-			obs.Detail += "; another resolver has the domain: " + strings.Join(conflicts, ", ")
+			cause = "another resolver has the domain: " + strings.Join(conflicts, ", ")
 		}
+		obs.State = installer.Blocked
+		obs.Detail = fmt.Sprintf("scutil --dns is right, and %s answers, but the system's lookup gets elsewhere: %s (%v)", s.Zone.Server, cause, err)
 		obs.Next = "exempt " + s.Zone.Name + " there (System Settings > General > Device Management, > VPN, > Network); then: sudo killall -HUP mDNSResponder"
 		return obs
 	}

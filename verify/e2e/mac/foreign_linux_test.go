@@ -100,6 +100,9 @@ func TestLookupsElsewhere(t *testing.T) {
 	if a := m.Lookup("minhost.min.internal"); a != localhost {
 		t.Errorf("offline, the host's own name is %v", a)
 	}
+	m.Profile = true
+	m.want(0, m.as(0, "/usr/bin/killall", "-HUP", "mDNSResponder"))
+	m.want(0, m.root("verify"), "another resolver has the domain: 10.0.0.1 port 53")
 }
 
 // TestScript: the file route: the script that anybody can print runs as root, and does the same.

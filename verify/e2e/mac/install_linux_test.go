@@ -1,6 +1,7 @@
 package mac
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/gominimal/minhost/installer/host/hosttest"
@@ -22,7 +23,16 @@ func TestInstall(t *testing.T) {
 		t.Errorf("the system looks up %v", a)
 	}
 	installed := m.snapshot()
+	m.Calls()
 	m.want(0, m.root("finalize-install", "--yes"), "nothing to do")
+	for _, c := range m.Calls() {
+		// Each of these makes macOS tell the user of a background item again.
+		for _, verb := range []string{"bootstrap", "bootout", "enable", "kickstart", "alias"} {
+			if strings.Contains(c, " "+verb) {
+				t.Errorf("a second run calls %s", c)
+			}
+		}
+	}
 	if diff := hosttest.Diff(installed, m.snapshot()); len(diff) > 0 {
 		t.Errorf("a second run changed: %q", diff)
 	}
