@@ -38,6 +38,7 @@ func HostFacts(env systemd.Env) (Facts, error) {
 	}
 	f.Installed = env.Exists("/usr/lib/systemd/systemd-resolved") || env.Exists("/lib/systemd/systemd-resolved")
 	f.Processes = dnsProcesses(env)
+	f.Configs = configsOf(env, f.Processes)
 	release, _ := env.ReadFile("/proc/sys/kernel/osrelease")
 	f.WSL = strings.Contains(strings.ToLower(string(release)), "microsoft")
 	f.NixOS = systemd.Detect(env).Generated != ""

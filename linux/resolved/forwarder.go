@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,18 +19,25 @@ type forwarder struct {
 	process string // its name in /proc/PID/comm
 	text    string // in its command line; tells two owners of one program apart
 	name    string
-	tell    string // a line of shell; ZONE, ADDRESS and PORT are filled in
+	// configs are patterns of its configuration: one that was told of the zone names it there.
+	configs []string
+	// tell is a line of shell, at most 255 octets long; ZONE, ADDRESS and PORT are filled in.
+	tell string
 }
 
 const dnsmasqLines = `printf 'server=/ZONE/ADDRESS#PORT\nrebind-domain-ok=/ZONE/\n' >`
 
 // forwarders in the order in which they are looked for.
 var forwarders = []forwarder{
-	{"dnsmasq", "NetworkManager", "NetworkManager's dnsmasq", dnsmasqLines + "/etc/NetworkManager/dnsmasq.d/minhost.conf && systemctl restart NetworkManager"},
-	{"dnsmasq", "libvirt", "", ""}, // serves virtual machines, and nobody here asks it
-	{"dnsmasq", "", "dnsmasq", dnsmasqLines + "/etc/dnsmasq.d/minhost.conf && systemctl restart dnsmasq"},
-	// internal. is nobody's to unbound 1.20 and later: nodefault. 127/8 counts as rebinding in many configurations.
-	{"unbound", "", "unbound", `printf 'server:\n do-not-query-localhost: no\n domain-insecure: "ZONE"\n private-domain: "ZONE"\n local-zone: "internal." nodefault\nstub-zone:\n name: "ZONE."\n stub-addr: ADDRESS@PORT\n' >/etc/unbound/unbound.conf.d/minhost.conf && systemctl restart unbound`},
+	{"dnsmasq", "NetworkManager", "NetworkManager's dnsmasq", []string{"/etc/NetworkManager/dnsmasq.d/*"},
+		dnsmasqLines + "/etc/NetworkManager/dnsmasq.d/minhost.conf && systemctl restart NetworkManager"},
+	{"dnsmasq", "libvirt", "", nil, ""}, // serves virtual machines, and nobody here asks it
+	{"dnsmasq", "", "dnsmasq", []string{"/etc/dnsmasq.conf", "/etc/dnsmasq.d/*"},
+		dnsmasqLines + "/etc/dnsmasq.d/minhost.conf && systemctl restart dnsmasq"},
+	// internal. is nobody's to newer versions: nodefault. 127/8 counts as rebinding in many configurations.
+	{"unbound", "", "unbound", []string{"/etc/unbound/unbound.conf", "/etc/unbound/unbound.conf.d/*"},
+		`echo 'server: do-not-query-localhost: no domain-insecure: ZONE private-domain: ZONE local-zone: internal nodefault ` +
+			`stub-zone: name: ZONE stub-addr: ADDRESS@PORT'>/etc/unbound/unbound.conf.d/minhost.conf;systemctl restart unbound`},
 }
 
 // process is one that may serve DNS on this host.
@@ -65,6 +73,24 @@ func dnsProcesses(env systemd.Env) []process {
 		all = append(all, process{comm, strings.ReplaceAll(string(cmdline), "\x00", " ")})
 	}
 	return all
+}
+
+// configsOf reads the configuration of the forwarder that runs; what this user may not read is left out.
+func configsOf(env systemd.Env, all []process) map[string][]string {
+	w, ok := forwarderOf(all)
+	if !ok {
+		return nil
+	}
+	var texts []string
+	for _, pattern := range w.configs {
+		files, _ := filepath.Glob(pattern) // an error is a wrong pattern only
+		for _, file := range files {
+			if b, err := env.ReadFile(file); err == nil {
+				texts = append(texts, string(b))
+			}
+		}
+	}
+	return map[string][]string{w.name: texts}
 }
 
 func known(comm string) bool {
@@ -123,20 +149,17 @@ func AskLocal(ctx context.Context, server netip.Addr, name string) ([]netip.Addr
 	return r.LookupNetIP(ctx, "ip4", name+".")
 }
 
-// told says whether programs find the zone through a server of this host that was told of it. Only a server
-// on this host is asked: a name of the zone must not leave it.
+// told says whether programs find the zone through a server of this host that was told of it. A server that
+// was not would ask the next one: so only one whose configuration names the zone is asked.
 func (s *NamesStep) told(ctx context.Context, f Facts) (string, bool) {
 	server, here := local(f)
-	if !here || s.Ask == nil {
+	w, ok := forwarderOf(f.Processes)
+	if !here || !ok || s.Ask == nil || !slices.ContainsFunc(f.Configs[w.name], func(text string) bool { return strings.Contains(text, s.Params.Zone) }) {
 		return "", false
 	}
 	addrs, err := s.Ask(ctx, server, s.Params.Control)
 	if err != nil || len(addrs) != 1 || addrs[0].Unmap() != s.Params.Answer {
 		return "", false
 	}
-	name := "the server"
-	if w, ok := forwarderOf(f.Processes); ok {
-		name = w.name
-	}
-	return fmt.Sprintf("programs find names through %s at %s, which an admin told of %s", name, server, s.Params.Zone), true
+	return fmt.Sprintf("programs find names through %s at %s, which an admin told of %s", w.name, server, s.Params.Zone), true
 }

@@ -19,8 +19,10 @@ type Facts struct {
 	Installed bool
 	// Processes are those of other DNS servers that minhost knows.
 	Processes []process
-	WSL       bool
-	NixOS     bool
+	// Configs is the configuration of the one that counts, by its name.
+	Configs map[string][]string
+	WSL     bool
+	NixOS   bool
 }
 
 // Path is the verdict: which programs ask systemd-resolved.

@@ -79,6 +79,10 @@ func (s *NamesStep) settle(ctx context.Context, link Link) error {
 				return nil
 			}
 		}
+		// Not waited for: somebody who takes it away again and again would keep us here.
+		if now, there, findErr := s.Links.Find(ctx, s.Params.Link); findErr == nil && (!there || now.Index != link.Index) {
+			return errors.New("somebody took it away meanwhile")
+		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("not within %s: %w", cmp.Or(s.Settle, settleWait), err)

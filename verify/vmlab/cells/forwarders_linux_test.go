@@ -18,12 +18,12 @@ func TestForwarders(t *testing.T) {
 	}{
 		{"dnsmasq", "dnsmasq runs, and is not told of min.internal", func(m *vmlab.Machine) {
 			m.Write("/etc/resolv.conf", "nameserver 127.0.0.1\n", 0o644)
-			m.Write("/etc/dnsmasq.d/lab.conf", "no-resolv\nserver="+vmlab.Outside+"\nlisten-address=127.0.0.1\nbind-interfaces\nstop-dns-rebind\n", 0o644)
+			m.Write("/etc/dnsmasq.d/lab.conf", "no-resolv\nserver="+vmlab.Outside+"\nlisten-address=127.0.0.1\nbind-interfaces\nstop-dns-rebind\nrebind-domain-ok=/example.com/\n", 0o644)
 			enable(m, "multi-user.target", "dnsmasq.service")
 		}},
 		{"NetworkManager's dnsmasq", "NetworkManager's dnsmasq runs, and is not told of min.internal", func(m *vmlab.Machine) {
 			managerOf["NetworkManager"](m, cell{})
-			m.Write("/etc/NetworkManager/conf.d/dns.conf", "[main]\ndns=dnsmasq\n", 0o644)
+			m.Write("/etc/NetworkManager/conf.d/dns.conf", "[main]\ndns=dnsmasq\nrc-manager=file\n", 0o644)
 			m.Write("/etc/resolv.conf", "# NetworkManager will write this file\n", 0o644)
 		}},
 		{"unbound", "unbound runs, and is not told of min.internal", func(m *vmlab.Machine) {
@@ -37,6 +37,11 @@ func TestForwarders(t *testing.T) {
 			mask(h.Machine, "systemd-resolved.service")
 			c.prepare(h.Machine)
 			h.Boot()
+			t.Cleanup(func() {
+				if t.Failed() {
+					t.Log(h.Try("/bin/sh", "-c", "cat /etc/resolv.conf; ps axww | grep -v ps; dig +short @127.0.0.1 host.min.internal; journalctl -b --no-pager -u unbound -u dnsmasq -u NetworkManager | tail -30").Stdout)
+				}
+			})
 			h.eventually("a name of the outside world", h.outerName)
 			h.Must(vmlab.Program(vmlab.Minhost), "finalize-install", "--yes", "--operator", vmlab.Runner)
 			r := h.Must(installed, "verify")
