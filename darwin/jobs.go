@@ -33,6 +33,8 @@ type Evidence struct {
 	PortFree func(context.Context) error
 	// AnswererUID is AnswererUser's number, for the log.
 	AnswererUID int
+	// Config is the admin's.
+	Config Config
 	// CleanRun removes what the helper made.
 	CleanRun func() error
 }
@@ -52,7 +54,10 @@ func Jobs(l Layout, digest string, answerer netip.AddrPort, e Evidence) (loopbac
 		Loses: "names of boxes do not resolve", Job: job(AnswererLabel, "resolverd"), LogOwner: e.AnswererUID,
 		Free: e.PortFree, Works: e.Answerer,
 	}
-	resolverd.Job.User, resolverd.Job.Listen = AnswererUser, []netip.AddrPort{answerer}
+	resolverd.Job.User = AnswererUser
+	if !e.Config.OwnSockets {
+		resolverd.Job.Listen = []netip.AddrPort{answerer}
+	}
 	helper = launchd.Spec{
 		ID: HelperID, Describe: "have launchd run the helper as root (" + HelperLabel + ")",
 		Loses: "no box can start", Job: job(HelperLabel, "helper"), Works: e.Helper, Clean: e.CleanRun,

@@ -16,6 +16,7 @@ type Layout struct {
 	Boxes     string // one note a box
 	HelperPID string // lock file of the helper
 	Logs      string // folder
+	Config    string // the admin's; need not exist
 }
 
 // DefaultLayout returns the places of DESIGN.md section 2.
@@ -36,5 +37,6 @@ func DefaultLayout() Layout {
 		Boxes:     run + "/boxes",
 		HelperPID: run + "/helper.lock",
 		Logs:      "/private/var/log",
+		Config:    "/private/etc/minhost/config.json",
 	}
 }

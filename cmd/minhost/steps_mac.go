@@ -41,12 +41,16 @@ func macSteps(env *environment, l darwin.Layout, edges macEdges, disk *host.Disk
 	if err != nil {
 		return nil, err
 	}
+	config, err := darwin.ReadConfig(disk, l.Config)
+	if err != nil {
+		return nil, err
+	}
 	run := host.Exec{Gate: gate}
 	zone, clock := macZone(), host.SystemClock{}
 	control := launchd.Control{Run: run, Clock: clock}
 	loop, answerer, helper := darwin.Jobs(l, digest, zone.Server, darwin.Evidence{
 		Answerer: macAnswers, Helper: func(ctx context.Context) error { return macHelperAnswers(ctx, env) },
-		PortFree: func(context.Context) error { return macPortFree(zone) }, AnswererUID: nobody,
+		PortFree: func(context.Context) error { return macPortFree(zone) }, AnswererUID: nobody, Config: config,
 		CleanRun: func() error { return macCleanRun(l, disk) },
 	})
 	return darwin.Order(darwin.Parts{

@@ -144,3 +144,23 @@ func TestRebootSlow(t *testing.T) {
 	m.want(1, m.ada("verify"))
 	m.want(0, m.root("verify", "--after-reboot", "--wait", "60s"))
 }
+
+// TestOwnSockets: the admin's switch for a Mac whose launchd hands over sockets that fall silent.
+func TestOwnSockets(t *testing.T) {
+	m := newMac(t, nil)
+	m.install()
+	m.put("private/etc/minhost/config.json", `{"own_sockets": true}`)
+	m.want(0, m.ada("finalize-install", "--yes"), "this host is ready")
+	plist, err := os.ReadFile(filepath.Join(m.Root, "Library/LaunchDaemons/dev.minimal.resolverd.plist"))
+	if err != nil || strings.Contains(string(plist), "Sockets") {
+		t.Errorf("%v\n%s", err, plist)
+	}
+	if err := m.Reboot(0); err != nil {
+		t.Fatal(err)
+	}
+	m.until("ready", func() bool { return m.ada("verify").status == 0 })
+	m.put("private/etc/minhost/config.json", `{"own_socket": true}`)
+	m.want(1, m.ada("finalize-install", "--show"), "own_socket", "config.json")
+	m.put("private/etc/minhost/config.json", `{"own_sockets": true}`)
+	m.want(0, m.ada("finalize-install", "--undo", "--yes"))
+}
