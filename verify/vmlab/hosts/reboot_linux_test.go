@@ -68,7 +68,7 @@ func TestAfterReboot(t *testing.T) {
 }
 
 // vmlabCopy is a copy of the program that a test changes: the lab's own is one file for all machines.
-const vmlabCopy = "/root/minhost"
+const vmlabCopy = "/var/tmp/minhost"
 
 // verifyLine is the one line of the unit in this boot's journal.
 func (h *host) verifyLine() string {

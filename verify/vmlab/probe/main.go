@@ -47,6 +47,15 @@ func main() {
 	all.Wait()
 }
 
+// end ends the program.
+func end(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "probe:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
 // watch never returns.
 func watch(name, network, address string) {
 	last := ""

@@ -5,17 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 )
-
-// end ends the program.
-func end(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "probe:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
 
 // lookup prints the addresses that a static Go program finds.
 func lookup(name string) error {
