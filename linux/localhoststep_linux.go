@@ -110,11 +110,17 @@ func localhostOf(t *cgroup.Tree, g Ground, f func(*localhost.Set) error) error {
 	if err != nil {
 		return err
 	}
-	s, err := localhost.New(fd, int(root.Fd()), t.Level(), cookie, g.Gate)
+	s, err := localhost.New(fd, int(root.Fd()), t.Level(), cookie, g.sentMarks(), g.Gate)
 	if err != nil {
 		return err
 	}
 	return f(s)
+}
+
+func (g Ground) sentMarks() localhost.Marks {
+	m := g.Marks.OrDefault()
+	sent, vary := m.Sent()
+	return localhost.Marks{Sent: sent, Vary: vary, Admit: m.Ingress}
 }
 
 // HomesOf opens the maps of the attached programs. They are to be attached exactly: another version's maps

@@ -23,6 +23,8 @@ type Config struct {
 	// Multipath: the kernel tells the MPTCP socket above a TCP one (bpf_skc_to_mptcp_sock, 5.19). Without it
 	// servers that use MPTCP are shown their box's address. Fit sets it.
 	Multipath bool
+	// Marks are those of the table. The zero value is for DefaultMarks.
+	Marks Marks
 }
 
 // Check says what is wrong with a config.
@@ -33,7 +35,7 @@ func (c Config) Check() error {
 	case c.Level < 1 || c.Level > 255:
 		return fmt.Errorf("localhost: level %d of a leaf", c.Level)
 	}
-	return nil
+	return c.Marks.Check()
 }
 
 // Place is the cgroup that a program is attached to.
@@ -60,12 +62,16 @@ type Program struct {
 // Programs returns the set in the order in which it is attached: the guard first, and bind before the ones
 // that find what it bound.
 func Programs(c Config) ([]Program, error) {
+	if c.Marks == (Marks{}) {
+		c.Marks = DefaultMarks()
+	}
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	out := []Program{
 		{Role: "minhost_A", Place: OnRoot, Attach: ebpf.AttachCGroupInet4Bind, Instructions: guard4(c)},
 		{Role: "minhost_B", Place: OnRoot, Attach: ebpf.AttachCGroupInet6Bind, Instructions: guard6(c)},
+		{Role: "minhost_P", Place: OnRoot, Attach: ebpf.AttachCGroupInetIngress, Instructions: receive(c)},
 		{Role: "minhost_C", Attach: ebpf.AttachCGroupInet4Bind, Instructions: bind4(c)},
 		{Role: "minhost_D", Attach: ebpf.AttachCGroupInet6Bind, Instructions: bind6(c)},
 		{Role: "minhost_O", Attach: ebpf.AttachCGroupInet6PostBind, Instructions: postBind6(c)},

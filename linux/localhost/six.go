@@ -215,8 +215,11 @@ func senderSix() asm.Instructions {
 
 // kind is the type of program for a hook.
 func kind(hook ebpf.AttachType) ebpf.ProgramType {
-	if hook == ebpf.AttachCGroupInet6PostBind {
+	switch hook {
+	case ebpf.AttachCGroupInet6PostBind:
 		return ebpf.CGroupSock
+	case ebpf.AttachCGroupInetIngress:
+		return ebpf.CGroupSKB
 	}
 	return ebpf.CGroupSockAddr
 }

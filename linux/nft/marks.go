@@ -64,6 +64,10 @@ func (m Marks) ours() uint32 { return m.Lease | m.Host | 0xffff }
 // flow is the part of a conntrack mark that tells a live flow of a lease.
 func (m Marks) flow() uint32 { return m.ours() | m.Flow }
 
+// Sent is the priority of what a box sends to a local address, but for the bits in vary: Host and the lease
+// number.
+func (m Marks) Sent() (priority, vary uint32) { return m.Belt | m.Lease, m.Host | 0xffff }
+
 // Admitted is the conntrack mark of flows that were admitted to a box.
 func (m Marks) Admitted(number uint16) uint32 { return m.Lease | uint32(number) }
 

@@ -147,10 +147,7 @@ func ctState(bits uint32) []expr.Any {
 	return []expr.Any{ct(expr.CtKeySTATE, rTmp), mask(rTmp, bits), neq(rTmp, u32(0))}
 }
 
-const (
-	dirOriginal = 0
-	dirReply    = 1
-)
+const dirOriginal, dirReply = 0, 1
 
 func ctDirection(dir byte) []expr.Any {
 	return []expr.Any{ct(expr.CtKeyDIRECTION, rTmp), eq(rTmp, []byte{dir})}
@@ -216,7 +213,8 @@ func (b builder) carry(set string) []expr.Any { return append(b.setMark(set), wr
 
 // carried matches priorities that carry has written.
 func (b builder) carried() []expr.Any {
-	return []expr.Any{meta(expr.MetaKeyPRIORITY, rTmp), mask(rTmp, ^(b.Marks.Host | 0xffff)), eq(rTmp, u32(b.Marks.Belt|b.Marks.Lease))}
+	priority, vary := b.Marks.Sent()
+	return []expr.Any{meta(expr.MetaKeyPRIORITY, rTmp), mask(rTmp, ^vary), eq(rTmp, u32(priority))}
 }
 
 // takeOver makes the mark what carry wrote, without the belt's bit.

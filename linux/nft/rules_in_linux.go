@@ -22,7 +22,8 @@ func (b builder) in() []Rule {
 }
 
 // fromBox admits a box to itself, to a host service that its rules admit, and to another box when
-// both declared it. The handshake's later packets meet a request socket, so TCP is judged on the SYN.
+// both declared it. The handshake's later packets meet a request socket, so TCP is judged on the SYN. What is
+// admitted carries the bit for it, to sockets of the host too: linux/localhost's guard asks for it there.
 func (b builder) fromBox() []Rule {
 	return []Rule{
 		rule(b.ended(), goTo("refuse_in")),
@@ -36,13 +37,13 @@ func (b builder) fromBox() []Rule {
 		rule([]expr.Any{b.leaf(r0), lookup(setInBoxes, r0)}, markHas(b.Marks.Host), goTo("note")),
 		rule(b.inBoxes(), goTo("refuse_in")),
 		// A socket that is in no box: a host service, which the rules admit or not.
-		rule(fullSocket(), markHas(b.Marks.Host), accept()),
+		rule(fullSocket(), markHas(b.Marks.Host), goTo("ok_in")),
 		rule(fullSocket(), goTo("refuse_in")),
 		// A TIME_WAIT socket with the box's own address at both ends: its own earlier connection.
 		rule([]expr.Any{&expr.Socket{Key: expr.SocketKeyTransparent, Register: rTmp}, eq(rTmp, []byte{0})}, ipv4(),
 			b.ourMark(r0), []expr.Any{saddr4(r0 + 1), daddr4(r0 + 2), lookup(setSelfAddr, r0)}, goTo("note_own")),
 		// No socket of a process: an echo request, a closed port, somebody's TIME_WAIT.
-		rule(markHas(b.Marks.Host), accept()),
+		rule(markHas(b.Marks.Host), goTo("ok_in")),
 		rule(goTo("refuse_in")),
 	}
 }

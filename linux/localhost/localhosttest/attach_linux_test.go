@@ -98,7 +98,7 @@ func otherVersion(t testing.TB, tree *cgroup.Tree) *localhost.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := localhost.New(fd, rootFD(t, tree), tree.Level(), cookie|1<<60, nil)
+	s, err := localhost.New(fd, rootFD(t, tree), tree.Level(), cookie|1<<60, localhost.Marks{Sent: 1, Admit: 1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func set(t testing.TB, tree *cgroup.Tree, gate host.Gate) *localhost.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := localhost.New(fd, rootFD(t, tree), tree.Level(), cookie, gate)
+	s, err := localhost.New(fd, rootFD(t, tree), tree.Level(), cookie, localhost.DefaultMarks(), gate)
 	if err != nil {
 		t.Fatal(err)
 	}

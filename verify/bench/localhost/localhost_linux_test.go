@@ -37,7 +37,7 @@ func BenchmarkLocalhost(b *testing.B) {
 		defer root.Close()
 		cookie, err := belt.NetnsCookie()
 		must(b, err)
-		set, err := localhost.New(fd, int(root.Fd()), tree.Level(), cookie, nil)
+		set, err := localhost.New(fd, int(root.Fd()), tree.Level(), cookie, localhost.DefaultMarks(), nil)
 		must(b, err)
 		leaf := netlab.Leaf(b, "web")
 		home := lease.Home{Leaf: leaf.ID(), Address: lease.Unpublished(1), Own: true, UDPWildcards: true}
@@ -76,7 +76,7 @@ func attach(b *testing.B, set *localhost.Set, home lease.Home) {
 
 func (p *place) measure(b *testing.B) {
 	b.Helper()
-	for _, verb := range []string{"bind", "connect", "getsockname"} {
+	for _, verb := range verbs() {
 		p.p.Say(fmt.Sprintf("%s %d", verb, slice))
 		line := p.p.Line()
 		ns, err := strconv.ParseFloat(line, 64)
@@ -87,6 +87,9 @@ func (p *place) measure(b *testing.B) {
 	}
 }
 
+// verbs are what is measured.
+func verbs() []string { return []string{"bind", "connect", "getsockname", "datagram"} }
+
 func median(all []float64) float64 {
 	s := slices.Sorted(slices.Values(all))
 	return s[len(s)/2]
@@ -94,7 +97,7 @@ func median(all []float64) float64 {
 
 func report(b *testing.B, bare *place, others ...*place) {
 	b.Helper()
-	for _, verb := range []string{"bind", "connect", "getsockname"} {
+	for _, verb := range verbs() {
 		base := median(bare.taken[verb])
 		b.Logf("%-12s %-22s %7.0f ns", verb, bare.name, base)
 		for _, p := range others {

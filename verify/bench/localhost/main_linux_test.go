@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { os.Exit(netlab.Main(m, netlab.Children{"calls": ca
 // port that every place listens on, and one that it binds again and again.
 const port, spare = 3000, 3001
 
-// callsChild listens on localhost, then makes so many calls for each line "bind 1000" or "connect 1000" and
+// callsChild listens on localhost, then makes so many calls for each line "bind 1000" and
 // prints the nanoseconds of processor time that they took: others may be busy too. With "lo" it is in a namespace of its own.
 func callsChild(args []string) int {
 	if len(args) > 0 {
@@ -39,6 +39,11 @@ func callsChild(args []string) int {
 		return 1
 	}
 	go accept(l)
+	calls := calls()
+	if calls["datagram"], err = datagrams(); err != nil {
+		fmt.Println(err)
+		return 1
+	}
 	fmt.Println("ready")
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		verb, count, _ := strings.Cut(in.Text(), " ")
@@ -71,20 +76,48 @@ func used() int64 {
 }
 
 // calls are what is measured, each with the socket that it needs.
-var calls = map[string]func() error{
-	"bind": func() error {
-		return with(unix.SOCK_DGRAM, func(fd int) error { return unix.Bind(fd, &unix.SockaddrInet4{Port: spare}) })
-	},
-	"connect": func() error {
-		return with(unix.SOCK_STREAM, func(fd int) error {
-			// A reset at the end, so that no port is left waiting.
-			unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
-			return unix.Connect(fd, loopback(port))
-		})
-	},
-	"getsockname": func() error {
-		return with(unix.SOCK_DGRAM, func(fd int) error { _, err := unix.Getsockname(fd); return err })
-	},
+func calls() map[string]func() error {
+	return map[string]func() error{
+		"bind": func() error {
+			return with(unix.SOCK_DGRAM, func(fd int) error { return unix.Bind(fd, &unix.SockaddrInet4{Port: spare}) })
+		},
+		"connect": func() error {
+			return with(unix.SOCK_STREAM, func(fd int) error {
+				// A reset at the end, so that no port is left waiting.
+				unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+				return unix.Connect(fd, loopback(port))
+			})
+		},
+		"getsockname": func() error {
+			return with(unix.SOCK_DGRAM, func(fd int) error { _, err := unix.Getsockname(fd); return err })
+		},
+	}
+}
+
+// datagrams returns a call that sends an octet over lo, between two connected sockets, and takes it.
+func datagrams() (func() error, error) {
+	from, err := socket(unix.SOCK_DGRAM)
+	if err != nil {
+		return nil, err
+	}
+	to, err := socket(unix.SOCK_DGRAM)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Bind(to, loopback(0)); err != nil {
+		return nil, err
+	}
+	at, err := unix.Getsockname(to)
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		_, err := unix.Write(from, []byte("x"))
+		if err == nil {
+			_, err = unix.Read(to, make([]byte, 1))
+		}
+		return err
+	}, unix.Connect(from, at)
 }
 
 func with(kind int, do func(fd int) error) error {
