@@ -70,6 +70,10 @@ func (t pointsTable) Delete(ctx context.Context, v lease.Verdict) error {
 	return orNot(t.gate, "table delete", func() error { return t.Table.Delete(ctx, v) })
 }
 
+func (t pointsTable) Refuse(ctx context.Context, v lease.Verdict) error {
+	return orNot(t.gate, "table refuse", func() error { return t.Table.Refuse(ctx, v) })
+}
+
 func (t pointsTable) Refill(ctx context.Context, all []lease.Verdict) error {
 	return orNot(t.gate, "table refill", func() error { return t.Table.Refill(ctx, all) })
 }

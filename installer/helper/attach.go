@@ -100,10 +100,10 @@ func (h *Helper) bring(ctx context.Context, c request, b *box, pid int) (err err
 		}
 		done = append(done, func() error { return h.leaveNet(b) })
 	}
-	if err := h.record(b); err != nil {
+	done = append(done, func() error { return h.cfg.Store.Remove(b.ID) })
+	if err := h.record(b); err != nil { // it may be there although: the sync of its folder comes last
 		return internal("record lease", err)
 	}
-	done = append(done, func() error { return h.cfg.Store.Remove(b.ID) })
 	if h.cfg.Table != nil {
 		done = append(done, func() error { return h.ordered(b, func() error { return h.release(context.WithoutCancel(ctx), b) }) })
 		if err := h.ordered(b, func() error { return h.enforce(ctx, b) }); err != nil {

@@ -274,6 +274,8 @@ func (t fakeTable) Delete(_ context.Context, v lease.Verdict) error {
 	return nil
 }
 
+func (t fakeTable) Refuse(ctx context.Context, v lease.Verdict) error { return t.Delete(ctx, v) }
+
 func (t fakeTable) Refill(_ context.Context, all []lease.Verdict) error {
 	t.w.mu.Lock()
 	defer t.w.mu.Unlock()

@@ -2,7 +2,6 @@ package helper
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 
@@ -182,56 +181,6 @@ func (h *Helper) unreserve(b *box) {
 		delete(h.names, b.Name)
 	}
 	close(b.over)
-}
-
-// abandon gives a plan back.
-func (h *Helper) abandon(_ context.Context, c request, in api.AbandonIn) (api.AbandonOut, error) {
-	h.mu.Lock()
-	b, e := h.find(in.Lease)
-	err := h.mayAbandon(c, b, e, in.Lease)
-	if b == nil || err != nil || b.State == lease.Ending {
-		h.mu.Unlock()
-		return api.AbandonOut{}, err
-	}
-	b.State = lease.Ending
-	h.mu.Unlock()
-	h.drop(b)
-	return api.AbandonOut{}, nil
-}
-
-// mayAbandon: the connection that planned, or root; repeated, the account that planned.
-func (h *Helper) mayAbandon(c request, b *box, e *ended, id string) error {
-	if b == nil {
-		if e != nil && (e.lease.UID == c.peer.UID || c.root()) && e.op == lease.OpAbandon {
-			return nil
-		}
-		return noSuchLease(id)
-	}
-	if b.UID != c.peer.UID && !c.root() || b.leaf == nil {
-		return noSuchLease(id)
-	}
-	if b.State == lease.Planned && b.owner != c.conn && !c.root() {
-		return refuse(c.method, "only the connection that planned a lease can abandon it", "close that connection")
-	}
-	return answer(lease.Ask(b.State, lease.OpAbandon), b.Lease, lease.OpAbandon)
-}
-
-// drop ends a planned box. Its leaf has no process; an EBUSY (somebody with root moved one in)
-// leaves the directory to the sweep of Replay and of the reaper.
-func (h *Helper) drop(b *box) {
-	h.unsettle(b)
-	if err := h.removeLeaf(b); err != nil {
-		h.log.Warn("leaf stays", "lease", b.ID, "cause", err)
-	}
-	h.mu.Lock()
-	h.forget(b, lease.OpAbandon)
-	h.mu.Unlock()
-	h.rest()
-	h.log.Info("abandoned", "lease", b.ID, "box", b.Name)
-}
-
-func (h *Helper) removeLeaf(b *box) error {
-	return errors.Join(b.leaf.Remove(), b.leaf.Close())
 }
 
 func (h *Helper) enforcement() api.Enforcement {

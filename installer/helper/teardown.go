@@ -156,17 +156,20 @@ func (h *Helper) takeParts(b *box) error {
 	}
 	if h.cfg.Table != nil {
 		h.farewell(ctx, b)
-		errs = append(errs, h.release(ctx, b))
+		errs = append(errs, h.refuse(ctx, b))
 	}
 	h.look(b) // a leaf may be empty because its last process was moved out
-	if err := h.emptyLeaf(ctx, b); err != nil {
-		return errors.Join(append(errs, err)...)
+	live := h.emptyLeaf(ctx, b)
+	if live == nil {
+		errs = append(errs, h.dropTaps(ctx, b), h.endSockets(ctx, b))
+		h.drain()
 	}
-	errs = append(errs, h.dropTaps(ctx, b), h.endSockets(ctx, b))
-	h.drain()
 	if h.cfg.Table != nil {
-		// What the processes sent until they died may have made new conntrack entries.
+		// Behind the end of the processes: what they sent until then made conntrack entries too.
 		errs = append(errs, h.release(ctx, b))
+	}
+	if live != nil {
+		return errors.Join(append(errs, live)...)
 	}
 	h.unsettle(b)
 	if err := b.leaf.Remove(); err != nil {

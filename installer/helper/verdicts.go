@@ -23,7 +23,12 @@ func (h *Helper) enforce(ctx context.Context, b *box) error {
 	return h.verdict(ctx, b, true, h.cfg.Table.Put)
 }
 
-// release takes the verdict of a box away: its leaf is unknown then, so refused.
+// refuse takes the verdict of a box away: its leaf is unknown then, so refused.
+func (h *Helper) refuse(ctx context.Context, b *box) error {
+	return h.verdict(ctx, b, false, h.cfg.Table.Refuse)
+}
+
+// release does that, and takes what connection tracking knows of the box.
 func (h *Helper) release(ctx context.Context, b *box) error {
 	return h.verdict(ctx, b, false, h.cfg.Table.Delete)
 }

@@ -72,15 +72,38 @@ func Encode(l Lease, bootID string) ([]byte, error) {
 		r.DenySubnets = append(r.DenySubnets, p.String())
 	}
 	b, err := json.Marshal(r)
-	return append(b, '\n'), err
+	return append(sealed(b), '\n'), err
+}
+
+// sealed puts the sum of an object before its first field: a flipped bit may leave a record that reads well, and
+// takes a denied subnet away. Earlier versions pass the field over.
+func sealed(object []byte) []byte {
+	return append(fmt.Appendf(nil, `{"sum":"%x",`, sha256.Sum256(object)), object[1:]...)
+}
+
+// unsealed returns the object if its sum fits it. Records of before 0.3 have none.
+func unsealed(b []byte) ([]byte, error) {
+	b = bytes.TrimSuffix(b, []byte{'\n'})
+	if bytes.HasPrefix(b, []byte(`{"schema":`)) {
+		return b, nil
+	}
+	if n := len(sealed([]byte("{"))); len(b) > n {
+		if object := append([]byte("{"), b[n:]...); bytes.Equal(b, sealed(object)) {
+			return object, nil
+		}
+	}
+	return nil, errors.New("lease record: it is not what was written")
 }
 
 // Decode reads the durable form. Every field is checked again: the file may have been cut or
 // changed. A record of another boot is an error, since no cgroup of it can be alive.
 func Decode(b []byte, bootID string) (Lease, error) {
+	object, err := unsealed(b)
+	if err != nil {
+		return Lease{}, err
+	}
 	var r record
-	dec := json.NewDecoder(bytes.NewReader(b))
-	if err := dec.Decode(&r); err != nil {
+	if err := json.Unmarshal(object, &r); err != nil {
 		return Lease{}, fmt.Errorf("lease record: %w", err)
 	}
 	switch {

@@ -78,6 +78,12 @@ func (t *Table) Put(ctx context.Context, v lease.Verdict) error {
 	return t.move(ctx, t.state.with(v), v.Leaf)
 }
 
+// Refuse takes a leaf out of the table. No error when the table does not have it.
+func (t *Table) Refuse(ctx context.Context, v lease.Verdict) error {
+	_, err := t.take(ctx, v)
+	return err
+}
+
 // Delete takes a leaf out of the table, then removes the conntrack entries of all its flows. No error
 // when the table does not have it.
 func (t *Table) Delete(ctx context.Context, v lease.Verdict) error {
