@@ -3,7 +3,9 @@ package linux
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -15,17 +17,24 @@ import (
 // have to read the same: it is to be changed before the installation, or before a reboot.
 type Config struct {
 	Marks nft.Marks
+	// Planes are off by default.
+	Planes nft.Planes
 }
 
 // DefaultConfig is that of a host without the file.
 func DefaultConfig() Config { return Config{Marks: nft.DefaultMarks()} }
 
 // ParseConfig reads {"marks": {"belt": "0x40000000", "lease": ..., "host": ..., "ingress": ..., "foreign": ..., "flow": ...}}, each one
-// bit of its own above the low 16. What is not named is as by default; an unknown name is an error.
+// bit of its own above the low 16. {"planes": {"cohort": {"mark": "0x00800000", "source": ["192.0.2.5"]}, "node": ...}} is off
+// by default. What is not named is as by default; an unknown name is an error.
 func ParseConfig(text []byte) (Config, error) {
 	c := DefaultConfig()
 	var file struct {
-		Marks map[string]string `json:"marks"`
+		Marks  map[string]string `json:"marks"`
+		Planes struct {
+			Cohort plane `json:"cohort"`
+			Node   plane `json:"node"`
+		} `json:"planes"`
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -41,11 +50,54 @@ func ParseConfig(text []byte) (Config, error) {
 		if !ok {
 			return c, fmt.Errorf("marks.%s: there are belt, lease, host, ingress, foreign and flow", name)
 		}
-		n, err := strconv.ParseUint(strings.TrimPrefix(value, "0x"), 16, 32)
-		if err != nil || !strings.HasPrefix(value, "0x") {
-			return c, fmt.Errorf("marks.%s: %q is no bit like 0x40000000", name, value)
+		n, err := bit(value)
+		if err != nil {
+			return c, fmt.Errorf("marks.%s: %w", name, err)
 		}
-		*to = uint32(n)
+		*to = n
 	}
-	return c, c.Marks.Check()
+	var errs [2]error
+	c.Planes.Cohort, errs[0] = file.Planes.Cohort.parse()
+	c.Planes.Node, errs[1] = file.Planes.Node.parse()
+	if err := errors.Join(errs[:]...); err != nil {
+		return c, err
+	}
+	if err := c.Marks.Check(); err != nil {
+		return c, err
+	}
+	return c, c.Planes.Check(c.Marks)
+}
+
+func bit(text string) (uint32, error) {
+	n, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 32)
+	if err != nil || !strings.HasPrefix(text, "0x") {
+		return 0, fmt.Errorf("%q is no bit like 0x40000000", text)
+	}
+	return uint32(n), nil
+}
+
+// plane is one of the file's.
+type plane struct {
+	Mark   string   `json:"mark"`
+	Source []string `json:"source"`
+}
+
+func (p plane) parse() (out nft.Plane, err error) {
+	if p.Mark != "" {
+		if out.Mark, err = bit(p.Mark); err != nil {
+			return out, fmt.Errorf("planes: %w", err)
+		}
+	}
+	for _, text := range p.Source {
+		a, err := netip.ParseAddr(text)
+		to := &out.Source6
+		if a.Is4() {
+			to = &out.Source4
+		}
+		if err != nil || to.IsValid() {
+			return out, fmt.Errorf("planes: source %q: want one address of each family at most", text)
+		}
+		*to = a
+	}
+	return out, nil
 }

@@ -21,8 +21,10 @@ type Ground struct {
 	Rel string
 	// Marks are those of the config; zero for the default ones.
 	Marks nft.Marks
-	Gate  host.Gate
-	Log   *slog.Logger
+	// Planes are those of the config; zero for none.
+	Planes nft.Planes
+	Gate   host.Gate
+	Log    *slog.Logger
 	// Lacking says why there can be no belt; nil for belt.Lacking.
 	Lacking func() error
 }
@@ -122,7 +124,7 @@ func (g Ground) tableConfig(t *cgroup.Tree) (nft.Config, error) {
 	if err != nil {
 		return nft.Config{}, fmt.Errorf("boxes: %w", err)
 	}
-	return nft.Config{Boxes: id, Level: t.Level(), Marks: g.Marks}, nil
+	return nft.Config{Boxes: id, Level: t.Level(), Marks: g.Marks, Planes: g.Planes}, nil
 }
 
 // table calls f with the table of the tree's boxes.

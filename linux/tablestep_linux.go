@@ -53,9 +53,12 @@ func (s TableStep) Probe(ctx context.Context) (installer.Observation, error) {
 		return o, nil
 	}
 	var present bool
-	var differ []string
+	var differ, clashes []string
 	err = s.Ground.table(func(t *nft.Table) (err error) {
 		present, differ, err = t.Probe(ctx)
+		if err == nil && s.Ground.Planes.Bits() != 0 && len(differ) > 0 { // looked at before they are set
+			clashes, err = t.PlaneClashes(ctx)
+		}
 		return err
 	})
 	if o, done := withoutTree(o, err); done {
@@ -64,6 +67,8 @@ func (s TableStep) Probe(ctx context.Context) (installer.Observation, error) {
 	switch {
 	case err != nil:
 		return o, err
+	case len(clashes) > 0:
+		o.State, o.Detail, o.Next = installer.Blocked, "marks of planes: "+strings.Join(clashes, "; "), "choose other bits: planes in "+DefaultLayout().Config
 	case !present:
 		o.State, o.Detail = installer.Absent, "no table inet minhost"
 		if err := capable(ctx, false, s.Missing); errors.Is(err, ErrIncapable) {

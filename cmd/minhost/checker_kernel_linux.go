@@ -64,7 +64,7 @@ func number(path string) (int, error) {
 // marks looks for others that set or use the mark bits of boxes.
 func (c groundChecker) marks(ctx context.Context) api.Check {
 	check := api.Check{Name: "nobody else uses the marks", State: api.CheckStateOK}
-	bits := c.ground.Marks.OrDefault().Bits()
+	bits := c.ground.Marks.OrDefault().Bits() | c.ground.Planes.Bits()
 	var clashes []string
 	tree, err := c.ground.Tree()
 	if err == nil {

@@ -96,7 +96,7 @@ func openGround(l linux.Layout, manager systemd.Manager, log *slog.Logger) (linu
 	if err != nil {
 		return linux.Ground{}, nil, fmt.Errorf("helper: %w", err)
 	}
-	ground := linux.Ground{Rel: treeRel(manager), Marks: config.Marks, Gate: helperGate(l.Run), Log: log, Lacking: lacking()}
+	ground := linux.Ground{Rel: treeRel(manager), Marks: config.Marks, Planes: config.Planes, Gate: helperGate(l.Run), Log: log, Lacking: lacking()}
 	tree, err := ground.Tree()
 	if err != nil {
 		return ground, nil, hinted{fmt.Errorf("helper: %w", err), "minhost verify"}

@@ -140,7 +140,7 @@ func runHold(ctx context.Context, env *environment, l linux.Layout) error {
 	if err != nil {
 		return fmt.Errorf("hold: %w", err)
 	}
-	ground := linux.Ground{Rel: treeRel(serviceManager()), Marks: config.Marks, Log: env.Log, Lacking: lacking()}
+	ground := linux.Ground{Rel: treeRel(serviceManager()), Marks: config.Marks, Planes: config.Planes, Log: env.Log, Lacking: lacking()}
 	tree, err := ground.Tree()
 	if err != nil {
 		return fmt.Errorf("hold: %w", err)

@@ -44,7 +44,7 @@ func steps(env *environment, l linux.Layout, disk *host.Disk, gate host.Gate) ([
 	if err != nil {
 		return nil, err
 	}
-	ground := linux.Ground{Rel: treeRel(manager), Marks: config.Marks, Gate: gate, Log: env.Log, Lacking: lacking()}
+	ground := linux.Ground{Rel: treeRel(manager), Marks: config.Marks, Planes: config.Planes, Gate: gate, Log: env.Log, Lacking: lacking()}
 	all := []installer.Step{
 		filestep.New(disk, filestep.Spec{
 			ID: "program", Describe: "copy this program to " + l.Program + " (root-owned: root runs nothing that others can write)",

@@ -14,6 +14,15 @@ import (
 // Nothing breaks open by them: the table writes its bits last, and a packet of the host that has them by
 // chance loses them over loopback. A box may be refused. It only reads.
 func (t *Table) MarkClashes(ctx context.Context) ([]string, error) {
+	return t.clashesOf(ctx, t.config.Marks.Bits()|t.config.Planes.Bits())
+}
+
+// PlaneClashes are those of the bits that name planes.
+func (t *Table) PlaneClashes(ctx context.Context) ([]string, error) {
+	return t.clashesOf(ctx, t.config.Planes.Bits())
+}
+
+func (t *Table) clashesOf(ctx context.Context, bits uint32) ([]string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	answers, err := t.conn.request(ctx, netlink.Message{
@@ -36,11 +45,11 @@ func (t *Table) MarkClashes(ctx context.Context) ([]string, error) {
 			continue
 		}
 		family := familyName(a.Data[0])
-		for _, text := range r.effect.clashes(t.config.Marks.Bits()) {
+		for _, text := range r.effect.clashes(bits) {
 			out = append(out, fmt.Sprintf("table %s %s, chain %s %s (nft -a list chain %s %s %s: handle %d)", family, r.table, r.chain, text, family, r.table, r.chain, r.handle))
 		}
 	}
-	older, err := legacyClashes(t.config.Marks.Bits())
+	older, err := legacyClashes(bits)
 	return append(out, older...), err
 }
 

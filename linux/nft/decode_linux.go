@@ -100,6 +100,8 @@ func empty(name string) expr.Any {
 		return &expr.Reject{}
 	case "redir":
 		return &expr.Redir{}
+	case "nat":
+		return &expr.NAT{}
 	case "log":
 		return &expr.Log{}
 	case "counter":

@@ -111,8 +111,9 @@ type Config struct {
 	// Group is the NFLOG group of refused packets.
 	Group uint16
 	// Flows is how many conntrack entries one box may hold; one process can fill the host's table.
-	Flows uint32
-	Marks Marks
+	Flows  uint32
+	Marks  Marks
+	Planes Planes
 
 	flags uint32 // of the table, see NewOwner
 }
@@ -121,6 +122,9 @@ type Config struct {
 func (c Config) normal() (Config, error) {
 	c.Marks = c.Marks.OrDefault()
 	if err := c.Marks.Check(); err != nil {
+		return c, err
+	}
+	if err := c.Planes.Check(c.Marks); err != nil {
 		return c, err
 	}
 	if c.Boxes == 0 {

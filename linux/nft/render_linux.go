@@ -84,6 +84,8 @@ func renderEnd(e expr.Any) string {
 			return "reject tcp reset"
 		}
 		return fmt.Sprintf("reject type %d code %d", e.Type, e.Code)
+	case *expr.NAT:
+		return fmt.Sprintf("nat type %d family %d %s-%s", e.Type, e.Family, reg(e.RegAddrMin), reg(e.RegAddrMax))
 	case *expr.Redir:
 		return fmt.Sprintf("redirect to %s-%s flags %d", reg(e.RegisterProtoMin), reg(e.RegisterProtoMax), e.Flags)
 	case *expr.Log:

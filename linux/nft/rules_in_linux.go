@@ -75,7 +75,7 @@ func (b builder) toBox() []Rule {
 	return []Rule{
 		rule(established, []expr.Any{b.leaf(r0)}, b.ctMark(r0+2), []expr.Any{lookup(setOwn, r0)}, goTo("ok_in")),
 		// A flow of ours that another table had marked first.
-		rule(established, ctDirection(dirReply), []expr.Any{ct(expr.CtKeyMARK, rTmp), neq(rTmp, u32(0)),
+		rule(established, ctDirection(dirReply), b.otherMark(), []expr.Any{neq(rTmp, u32(0)),
 			mask(rTmp, b.Marks.Lease|b.Marks.Host), eq(rTmp, u32(0))}, goTo("ok_new")),
 		rule(b.ended(), goTo("refuse_to")),
 		rule(ctState(expr.CtStateBitRELATED), proto(protoICMP), goTo("ok_new")),

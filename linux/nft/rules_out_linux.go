@@ -40,11 +40,11 @@ func (b builder) toBoxView() Rule {
 
 // out sends boxes away, and counts the others.
 func (b builder) out() []Rule {
-	return []Rule{
+	return append([]Rule{
 		rule(b.inBoxes(), goTo("box_out")),
 		rule([]expr.Any{&expr.Counter{}}),
 		rule(onLo(expr.MetaKeyOIF), goTo("host_lo")),
-	}
+	}, b.classify(b.Planes.Node)...)
 }
 
 // hostLo: a host process that marks its own packets with the bit that means "sent by a box" would be judged as
@@ -186,11 +186,11 @@ func (b builder) leave() []expr.Any {
 // its port was free again before connection tracking forgot who had it, and the answers would be refused.
 func (b builder) tag() []Rule {
 	started := b.Marks.Lease | b.Marks.Host
-	return []Rule{
-		rule(ctDirection(dirOriginal), []expr.Any{ct(expr.CtKeyMARK, rTmp), eq(rTmp, u32(0))}, b.setCtMark(setCtOut)),
+	return append([]Rule{
+		rule(ctDirection(dirOriginal), b.otherMark(), []expr.Any{eq(rTmp, u32(0))}, b.setCtMark(setCtOut)),
 		rule(ctDirection(dirOriginal), []expr.Any{ct(expr.CtKeyMARK, rTmp), mask(rTmp, started), eq(rTmp, u32(started)), b.leaf(r0)},
 			b.ctMark(r0+2), []expr.Any{&expr.Lookup{SetName: setOwn, SourceRegister: r0, Invert: true}}, b.setCtMark(setCtOut)),
-	}
+	}, b.classify(b.Planes.Cohort)...)
 }
 
 // refuse names the lease in the mark, tells it once in a while, and answers at once: a blocking TCP

@@ -58,7 +58,7 @@ func ruleset(c Config, boxes []setElement) Ruleset {
 	return Ruleset{
 		flags: c.flags,
 		Sets:  fill(emptySets(), append(fixedElements(c), boxes...)),
-		Chains: []Chain{
+		Chains: append([]Chain{
 			{Name: "nat_out", Hook: &Hook{"nat", unix.NF_INET_LOCAL_OUT, priorityNAT}, Rules: b.natOut()},
 			{Name: "nat_port53", Rules: b.natPort53()},
 			{Name: "nat_box", Rules: b.natBox()},
@@ -85,7 +85,7 @@ func ruleset(c Config, boxes []setElement) Ruleset {
 			{Name: "ok_in", Rules: b.okIn()},
 			{Name: "refuse_in", Rules: b.refuseIn()},
 			{Name: "refuse_to", Rules: b.refuseTo()},
-		},
+		}, b.sources()...),
 	}
 }
 

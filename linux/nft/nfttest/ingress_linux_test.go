@@ -93,8 +93,12 @@ func TestFriend(t *testing.T) {
 // does not reach it.
 func TestInheritedFlow(t *testing.T) {
 	l := newLab(t)
-	o := newOutside(l)
-	b := l.box(deny())
+	l.inherits(newOutside(l))
+}
+
+func (l *lab) inherits(o *outside) {
+	l.Helper()
+	t, b := l.TB, l.box(deny())
 	var server int
 	o.do(func() { server = udp(t, 7100) })
 	client := udp(t, 6100)
