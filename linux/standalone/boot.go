@@ -27,7 +27,7 @@ func (s *BootStep) Probe(context.Context) (installer.Observation, error) {
 		State:  installer.Blocked,
 		Detail: s.Reason + ": nothing runs minhost apply at boot",
 		Loses:  "after a reboot nothing is there until somebody runs minhost apply",
-		Next:   "run minhost apply, as root, from your init or container entry point",
+		Next:   "run minhost apply --at-boot, as root, from your init or container entry point",
 	}, nil
 }
 
