@@ -149,7 +149,11 @@ func pidsBelow(d dir) ([]int, error) {
 // the one that it was made in.
 func (l *Leaf) IDs() ([]uint64, error) {
 	ids := []uint64{l.id}
-	return ids, idsBelow(l.d, &ids)
+	err := idsBelow(l.d, &ids)
+	if gone(err) { // a leaf that was removed has none below
+		err = nil
+	}
+	return ids, err
 }
 
 func idsBelow(d dir, ids *[]uint64) error {

@@ -46,6 +46,16 @@ func TestLeafLife(t *testing.T) {
 			t.Errorf("open %q: %v, %v", bad, l, err)
 		}
 	}
+	// An end that failed half way is tried again when the directory is gone.
+	for range 2 {
+		if err := leaf.Remove(); err != nil {
+			t.Fatal(err)
+		}
+		ids, err := leaf.IDs()
+		if live, lerr := leaf.Populated(); err != nil || lerr != nil || live || !slices.Equal(ids, []uint64{leaf.ID()}) {
+			t.Errorf("a leaf that is gone: ids %v, %v; live %v, %v", ids, err, live, lerr)
+		}
+	}
 }
 
 // CASES B03: the same name is another leaf, and the old handle does nothing to it.
