@@ -96,6 +96,11 @@ func (f pointsFlows) Cut(ctx context.Context, v lease.Verdict, groups []uint64, 
 	return n, err
 }
 
+func (f pointsFlows) End(ctx context.Context, groups []uint64) (n int, err error) {
+	err = orNot(f.gate, "sockets end", func() error { n, err = f.Flows.End(ctx, groups); return err })
+	return n, err
+}
+
 type pointsLocalhost struct {
 	helper.Localhost
 	gate host.Gate

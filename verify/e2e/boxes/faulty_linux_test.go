@@ -25,10 +25,11 @@ const faultyProgram = "minhost-faulty"
 // stopped, and its socket lies aside until the end of the test.
 type faulty struct {
 	*host
-	socket *os.File // listening, handed to each helper
-	cmd    *exec.Cmd
-	ended  chan struct{}
-	log    string
+	socket  *os.File // listening, handed to each helper
+	cmd     *exec.Cmd
+	ended   chan struct{}
+	log     string
+	visited map[string]bool
 
 	mu     sync.Mutex
 	points []string // since arm
@@ -176,4 +177,19 @@ func only(point, what string) func(string) string {
 		}
 		return ""
 	}
+}
+
+// fresh says whether a point is to be visited: the steps of replacing a file are the same wherever a file is
+// replaced, and visited once a file. MINHOST_SOAK visits all.
+func (f *faulty) fresh(point string) bool {
+	file := strings.Contains(point, ".minhost-new") || strings.HasPrefix(point, "rename ") || strings.HasPrefix(point, "sync ")
+	if !file || os.Getenv("MINHOST_SOAK") != "" {
+		return true
+	}
+	if f.visited == nil {
+		f.visited = map[string]bool{}
+	}
+	seen := f.visited[point]
+	f.visited[point] = true
+	return !seen
 }
