@@ -37,8 +37,25 @@ func (TableStep) Lifetime() installer.Lifetime { return installer.Boot }
 // Required implements installer.Step.
 func (TableStep) Required() bool { return true }
 
-// Probe lists the table over netlink and compares its structure. Elements are the helper's.
+// Probe lists the table over netlink and compares its structure. Elements are the helper's. Marks of planes that
+// somebody else uses are in the way until the table has them.
 func (s TableStep) Probe(ctx context.Context) (installer.Observation, error) {
+	o, err := s.probe(ctx)
+	if err != nil || s.Ground.Planes.Bits() == 0 || o.State != installer.Absent && o.State != installer.Drifted {
+		return o, err
+	}
+	t, err := s.bare()
+	if err != nil {
+		return o, err
+	}
+	clashes, err := t.PlaneClashes(ctx)
+	if len(clashes) > 0 {
+		o.State, o.Detail, o.Next = installer.Blocked, "marks of planes: "+strings.Join(clashes, "; "), "choose other bits: planes in "+DefaultLayout().Config
+	}
+	return o, errors.Join(err, t.Close())
+}
+
+func (s TableStep) probe(ctx context.Context) (installer.Observation, error) {
 	o := installer.Observation{Private: true, Loses: "boxes reach nothing: no rule approves their packets", Next: "sudo nft list table inet minhost"}
 	if os.Geteuid() != 0 {
 		o.State, o.Detail, o.Next = installer.Unknown, "listing rules needs root", "sudo minhost verify"
@@ -53,12 +70,9 @@ func (s TableStep) Probe(ctx context.Context) (installer.Observation, error) {
 		return o, nil
 	}
 	var present bool
-	var differ, clashes []string
+	var differ []string
 	err = s.Ground.table(func(t *nft.Table) (err error) {
 		present, differ, err = t.Probe(ctx)
-		if err == nil && s.Ground.Planes.Bits() != 0 && len(differ) > 0 { // looked at before they are set
-			clashes, err = t.PlaneClashes(ctx)
-		}
 		return err
 	})
 	if o, done := withoutTree(o, err); done {
@@ -67,8 +81,6 @@ func (s TableStep) Probe(ctx context.Context) (installer.Observation, error) {
 	switch {
 	case err != nil:
 		return o, err
-	case len(clashes) > 0:
-		o.State, o.Detail, o.Next = installer.Blocked, "marks of planes: "+strings.Join(clashes, "; "), "choose other bits: planes in "+DefaultLayout().Config
 	case !present:
 		o.State, o.Detail = installer.Absent, "no table inet minhost"
 		if err := capable(ctx, false, s.Missing); errors.Is(err, ErrIncapable) {
@@ -139,5 +151,5 @@ func (s TableStep) Undo(ctx context.Context, _ installer.Record) error {
 
 // bare opens the table without a tree, to look whose it is and to remove it.
 func (s TableStep) bare() (*nft.Table, error) {
-	return nft.New(nft.Config{Boxes: 1, Level: 1, Marks: s.Ground.Marks}, s.Ground.Log)
+	return nft.New(nft.Config{Boxes: 1, Level: 1, Marks: s.Ground.Marks, Planes: s.Ground.Planes}, s.Ground.Log)
 }
