@@ -9,7 +9,7 @@ LDFLAGS  = -s -w $(if $(VERSION),-X main.version=$(VERSION))
 BUILD    = $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 LANES    = $(GO) run ./verify/lanes
 
-.PHONY: build run stop test test-unit test-root test-systemd test-mac test-vm test-vm-all test-apps soak bench bench-egress bench-localhost bench-dns conformance-dns fuzz-dns lint cross fmt clean cells
+.PHONY: build run stop test test-unit test-root test-systemd test-mac test-vm test-vm-all test-apps soak bench bench-attach bench-egress bench-localhost bench-dns conformance-dns fuzz fuzz-dns lint cross fmt clean cells
 
 build:
 	$(BUILD) -o bin/minhost ./cmd/minhost
@@ -67,16 +67,23 @@ test-apps:
 	verify/e2e/apps/programs.sh $${MINHOST_LAB:-/var/cache/minhost-lab}/apps
 	$(LANES) apps
 
-# The loops of make test-root, ten times as long; as root.
+# The loops of make test-root, ten times as long, and what stands for all of its kind, all of it; as root.
 soak:
 	MINHOST_SOAK=500 $(GO) test -count=1 -timeout=60m -run 'TestLayers|TestNeverStarted' -v ./verify/e2e/egress
 	MINHOST_HISTORIES=1000 $(GO) test -count=1 -timeout=90m -run '^TestModel$$' -v ./verify/e2e/boxes
+	MINHOST_SOAK=1 $(GO) test -count=1 -timeout=60m -run 'TestFaultPoints|TestClosedEverywhere|TestFailsEverywhere|TestNobodyWaits' -v ./verify/e2e/boxes
+	MINHOST_CALLS=100000 $(GO) test -count=1 -timeout=30m -run 'TestCallsLeaveNothing' -v ./verify/e2e/boxes
 
 lint:
 	$(LANES) lint
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+# What a start costs: plan, attach and teardown at 0, 100 and 250 live boxes and four at once, next to the
+# kernel's own part, a network namespace with a veth pair, and the CNI bridge plugin; as root.
+bench-attach:
+	$(GO) test -count=1 -timeout=30m -run '^$$' -bench Attach -benchtime=100x -v ./verify/bench
 
 # What a box's packets cost, as ratios to packets without rules in the same run; as root, on cores that
 # do little else.
@@ -106,6 +113,13 @@ fuzz-dns:
 	$(GO) test -run '^$$' -fuzz '^FuzzStream$$' -fuzztime $(FUZZTIME) ./resolverd
 	$(GO) test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME) ./resolverd/zonefile
 	$(GO) test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME) ./resolverd/report
+
+# What callers and the store give the helper, five minutes each. The seeds run in "make test".
+fuzz: FUZZTIME = 5m
+fuzz:
+	for f in $$($(GO) test -list '^Fuzz' ./installer/helper | grep ^Fuzz); do $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) ./installer/helper || exit 1; done
+	$(GO) test -run '^$$' -fuzz '^FuzzStrict$$' -fuzztime $(FUZZTIME) ./installer/api
+	$(GO) test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME) ./installer/lease
 
 cross:
 	GOOS=linux  GOARCH=amd64 $(BUILD) -o dist/minhost-linux-amd64  ./cmd/minhost

@@ -45,9 +45,7 @@ func (h *Helper) Replay(ctx context.Context) error {
 	if err := h.resettle(); err != nil {
 		h.log.Error("homes of boxes", "cause", err)
 	}
-	if err := h.publish(); err != nil {
-		return fmt.Errorf("publish zone: %w", err)
-	}
+	h.republish()
 	for _, b := range dead {
 		h.finish(b, lease.OpTeardown)
 	}
@@ -55,6 +53,27 @@ func (h *Helper) Replay(ctx context.Context) error {
 	h.recut()
 	h.spawn(h.endRules)
 	return nil
+}
+
+// republish writes the zone, and tries again where that fails: on a full disk the names of boxes that are gone stay
+// for as long, and nothing else of the helper needs to wait for it.
+func (h *Helper) republish() {
+	err := h.publish()
+	if err == nil {
+		return
+	}
+	h.log.Error("publish zone", "cause", err)
+	h.spawn(func(ctx context.Context) {
+		for err != nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(h.cfg.RetryAfter):
+			}
+			err = h.publish()
+		}
+		h.log.Info("zone published")
+	})
 }
 
 // revive makes a box of a stored lease. live is false when its leaf is empty or gone.

@@ -14,5 +14,5 @@ func TestMain(m *testing.M) {
 	// end with their goroutines, which the main thread cannot.
 	runtime.LockOSThread()
 	os.Exit(rig.Main(m, []rig.Build{{Name: faultyProgram, Tags: "faultpoints", Version: "e2e"}},
-		netlab.Children{"agent": agentMain, "prober": proberMain}))
+		netlab.Children{"agent": agentMain, "prober": proberMain, "connector": connectorMain}))
 }
