@@ -5,7 +5,31 @@ import "github.com/cilium/ebpf/asm"
 // connect4 and its kin send what a box dials at localhost to its own listener on that port. Where it has
 // none the address stays, and the table decides: the host's service, where a rule admits it.
 func connect4(c Config) asm.Instructions { return dial4(c, true) }
-func sendmsg4(c Config) asm.Instructions { return dial4(c, false) }
+func sendmsg4(c Config) asm.Instructions { return join(ownSource(c), dial4(c, false)) }
+
+// ownSource lets a socket that is bound to the own address send from no other one of 127.0.0.0/8, whatever the
+// control data of the message says (IP_PKTINFO): ports below 1024 are free there, and 127.0.0.1:53 is not.
+func ownSource(c Config) asm.Instructions {
+	return join(
+		asm.Instructions{
+			asm.Mov.Reg(asm.R6, asm.R1),
+			asm.LoadMem(asm.R1, asm.R6, ctxSocket, asm.DWord),
+			asm.JEq.Imm(asm.R1, 0, "source"),
+			asm.LoadMem(asm.R8, asm.R1, sockSrcIP4, asm.Word),
+			asm.JEq.Imm(asm.R8, 0, "source"),
+			asm.LoadMem(asm.R9, asm.R6, ctxSrcIP4, asm.Word),
+			asm.JEq.Reg32(asm.R9, asm.R8, "source"),
+		},
+		unlessLoopback("source"), home(c),
+		asm.Instructions{
+			asm.LoadMem(asm.R1, asm.R6, ctxSocket, asm.DWord),
+			asm.JEq.Imm(asm.R1, 0, "source"),
+			asm.LoadMem(asm.R1, asm.R1, sockSrcIP4, asm.Word),
+			asm.JNE.Reg32(asm.R1, asm.R7, "source"),
+			asm.StoreMem(asm.R6, ctxSrcIP4, asm.R7, asm.Word),
+			asm.Mov.Reg(asm.R1, asm.R6).WithSymbol("source"),
+		})
+}
 
 func dial4(c Config, connect bool) asm.Instructions {
 	known := asm.Instructions{asm.Ja.Label("remember")}

@@ -48,20 +48,6 @@ func (b builder) fromBox() []Rule {
 	}
 }
 
-// Ranges of addresses that boxes get, as a mask and what is behind it.
-var (
-	leased      = [2][]byte{{255, 255, 255, 0}, {127, 0, 64, 0}}
-	unpublished = [2][]byte{{255, 255, 0, 0}, {127, 65, 0, 0}}
-)
-
-// notAtHome matches what goes to an address of a range of boxes that is not the receiver's own: a wildcard is
-// bound to the addresses of the others too, and so is what listens or sends unbound.
-func (b builder) notAtHome(within [2][]byte, then []expr.Any) Rule {
-	return rule(ipv4(), []expr.Any{daddr4(rTmp),
-		&expr.Bitwise{SourceRegister: rTmp, DestRegister: rTmp, Len: 4, Mask: within[0], Xor: u32(0)}, eq(rTmp, within[1]),
-		b.leaf(r0), daddr4(r0 + 2), &expr.Lookup{SetName: setAddress, SourceRegister: r0, Invert: true}}, then)
-}
-
 // declared matches ports that the receiving box opened to others than this host.
 func (b builder) declared() []expr.Any {
 	return []expr.Any{b.leaf(r0), loadProto(r0 + 2), dport(r0 + 3), lookup(setInAny, r0)}

@@ -156,7 +156,7 @@ func (b builder) allow(to destination) []Rule {
 // (somebody emptied the input chain), its replies would be nobody's and refused.
 func (b builder) boxLocal() []Rule {
 	return append(b.answerer(), []Rule{
-		rule(onLo(expr.MetaKeyOIF), daddrIs(addrLocal), b.carry(setLease), accept()),
+		rule(onLo(expr.MetaKeyOIF), daddrIs(addrLocal), goTo("send_own")),
 		rule(goTo("refuse")),
 	}...)
 }
@@ -168,7 +168,7 @@ func (b builder) approve() []Rule {
 	return []Rule{
 		rule([]expr.Any{b.leaf(r0), lookup(setSent, r0)}), // counts
 		rule(jumpTo("tag")),
-		rule(daddrIs(addrLocal), b.carry(setLeaseHost), accept()),
+		rule(daddrIs(addrLocal), goTo("send_host")),
 		rule(b.leave(), accept()),
 	}
 }

@@ -73,6 +73,8 @@ func ruleset(c Config, boxes []setElement) Ruleset {
 			{Name: "box_local", Rules: b.boxLocal()},
 			{Name: "lookups", Rules: b.lookups()},
 			{Name: "approve", Rules: b.approve()},
+			{Name: "send_own", Rules: b.sendLocal(setLease)},
+			{Name: "send_host", Rules: b.sendLocal(setLeaseHost)},
 			{Name: "approve_reply", Rules: b.approveReply()},
 			{Name: "tag", Rules: b.tag()},
 			{Name: "refuse", Rules: b.refuse()},

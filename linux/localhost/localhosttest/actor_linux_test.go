@@ -45,7 +45,7 @@ type acts map[string]int
 
 // actorChild reads commands: "NAME socket tcp4|tcp6|udp4|udp6", "NAME reuseaddr|reuseport", "NAME bind|connect
 // ADDRESS:PORT", "NAME send ADDRESS:PORT", "NAME receive", "NAME listen|name|peer|close", "NAME accept NEW",
-// "NAME offer|take ABSTRACT".
+// "NAME offer|take ABSTRACT", and those of options_linux_test.go.
 func actorChild([]string) int {
 	sockets := acts{}
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
@@ -59,6 +59,11 @@ func (s acts) run(name, verb, arg string) string {
 	fd := s[name]
 	switch verb {
 	case "socket":
+		if o, ok := others()[arg]; ok {
+			fd, err := unix.Socket(unix.AF_INET, o[0]|unix.SOCK_CLOEXEC, o[1])
+			s[name] = fd
+			return errno(err)
+		}
 		six, kind := strings.HasSuffix(arg, "6"), "stream"
 		if strings.HasPrefix(arg, "udp") {
 			kind = "dgram"
@@ -112,7 +117,7 @@ func (s acts) more(name, verb, arg string) string {
 		s[name] = got
 		return errno(err)
 	}
-	return "no such command"
+	return s.option(name, verb, arg)
 }
 
 func endpoint(s string) unix.Sockaddr {
