@@ -9,7 +9,7 @@ import (
 	"io/fs"
 )
 
-//go:embed systemd/*.service systemd/*.socket openrc/minhost-boot sysv/minhost-boot
+//go:embed systemd/*.service systemd/*.socket openrc/minhost-boot.tmpl sysv/minhost-boot.tmpl
 var files embed.FS
 
 // Systemd returns the unit templates by name ("minhost-tree.service"), text/template syntax. The
@@ -23,6 +23,6 @@ func Systemd() fs.FS {
 	return sub
 }
 
-// InitScripts returns the templates "openrc/minhost-boot" and "sysv/minhost-boot". The second line of each is the
+// InitScripts returns the templates "openrc/minhost-boot.tmpl" and "sysv/minhost-boot.tmpl". The second line of each is the
 // marker.
 func InitScripts() fs.FS { return files }

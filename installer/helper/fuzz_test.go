@@ -83,7 +83,7 @@ func (z *fuzzed) connect(t testing.TB) (*conn, *net.UnixConn) {
 
 func pair(t testing.TB) (a, b *net.UnixConn) {
 	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func openRC(runlevel string) manager {
 const debianNetwork = "/etc/runlevels/sysinit/networking"
 
 // folder of the template of each.
-var templates = map[systemd.Kind]string{systemd.OpenRC: "openrc/minhost-boot", systemd.SysVinit: "sysv/minhost-boot"}
+var templates = map[systemd.Kind]string{systemd.OpenRC: "openrc/minhost-boot.tmpl", systemd.SysVinit: "sysv/minhost-boot.tmpl"}
 
 // plainPath has no character that means something to a shell.
 var plainPath = regexp.MustCompile(`^(/[A-Za-z0-9._+-]+)+$`)
