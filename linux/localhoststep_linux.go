@@ -110,7 +110,8 @@ func localhostOf(t *cgroup.Tree, g Ground, f func(*localhost.Set) error) error {
 	if err != nil {
 		return err
 	}
-	s, err := localhost.New(fd, int(root.Fd()), t.Level(), cookie, g.sentMarks(), g.Gate)
+	c := localhost.Fit(localhost.Config{NetnsCookie: cookie, Marks: g.sentMarks()})
+	s, err := localhost.New(fd, int(root.Fd()), t.Level(), c, g.Gate)
 	if err != nil {
 		return err
 	}

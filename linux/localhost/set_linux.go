@@ -24,8 +24,8 @@ type Set struct {
 }
 
 // New takes the open directories of boxes and of the root of the mount, which stay the caller's and must
-// outlive the Set; below is how many levels boxes is below that root, and marks are those of the table. A nil gate lets every change through.
-func New(boxesFD, rootFD, below int, cookie uint64, marks Marks, gate host.Gate) (*Set, error) {
+// outlive the Set; below is how many levels boxes is below that root, from which c.Level is made. A nil gate lets every change through.
+func New(boxesFD, rootFD, below int, c Config, gate host.Gate) (*Set, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(rootFD, &st); err != nil {
 		return nil, fmt.Errorf("localhost: cgroup root: %w", err)
@@ -37,7 +37,8 @@ func New(boxesFD, rootFD, below int, cookie uint64, marks Marks, gate host.Gate)
 	if err != nil {
 		return nil, err
 	}
-	programs, err := Programs(Fit(Config{NetnsCookie: cookie, Level: depth + below + 1, Marks: marks}))
+	c.Level = depth + below + 1
+	programs, err := Programs(c)
 	if err != nil {
 		return nil, err
 	}

@@ -89,6 +89,11 @@ func TestCut(t *testing.T) {
 
 // otherVersion is a set with other instructions; it acts nowhere.
 func otherVersion(t testing.TB, tree *cgroup.Tree) *localhost.Set {
+	return version(t, tree, func(c *localhost.Config) { c.NetnsCookie |= 1 << 60; c.Marks = localhost.Marks{Sent: 1, Admit: 1} })
+}
+
+// version is a set that is made from another config.
+func version(t testing.TB, tree *cgroup.Tree, change func(*localhost.Config)) *localhost.Set {
 	t.Helper()
 	fd, err := tree.BoxesFD()
 	if err != nil {
@@ -98,7 +103,9 @@ func otherVersion(t testing.TB, tree *cgroup.Tree) *localhost.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := localhost.New(fd, rootFD(t, tree), tree.Level(), cookie|1<<60, localhost.Marks{Sent: 1, Admit: 1}, nil)
+	c := localhost.Fit(localhost.Config{NetnsCookie: cookie})
+	change(&c)
+	s, err := localhost.New(fd, rootFD(t, tree), tree.Level(), c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) {
 	os.Exit(netlab.Main(m, netlab.Children{
 		"calls": callsChild, "settle": settleChild, "actor": actorChild, "range": rangeChild,
-		"get": getChild, "multipath": multipathChild, "http": httpChild,
+		"get": getChild, "multipath": multipathChild, "http": httpChild, "without gap": gapChild,
 	}))
 }
 
@@ -50,7 +50,7 @@ func set(t testing.TB, tree *cgroup.Tree, gate host.Gate) *localhost.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := localhost.New(fd, rootFD(t, tree), tree.Level(), cookie, localhost.DefaultMarks(), gate)
+	s, err := localhost.New(fd, rootFD(t, tree), tree.Level(), localhost.Fit(localhost.Config{NetnsCookie: cookie}), gate)
 	if err != nil {
 		t.Fatal(err)
 	}

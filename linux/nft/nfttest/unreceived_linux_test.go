@@ -27,7 +27,7 @@ func (l *lab) guard() {
 	l.Cleanup(func() { root.Close() })
 	cookie, err := belt.NetnsCookie()
 	l.must(err)
-	set, err := localhost.New(fd, int(root.Fd()), l.tree.Level(), cookie, localhost.DefaultMarks(), nil)
+	set, err := localhost.New(fd, int(root.Fd()), l.tree.Level(), localhost.Fit(localhost.Config{NetnsCookie: cookie}), nil)
 	l.must(err)
 	l.must(set.Apply())
 	l.Cleanup(func() { l.must(set.Detach()) })

@@ -37,7 +37,7 @@ func BenchmarkLocalhost(b *testing.B) {
 		defer root.Close()
 		cookie, err := belt.NetnsCookie()
 		must(b, err)
-		set, err := localhost.New(fd, int(root.Fd()), tree.Level(), cookie, localhost.DefaultMarks(), nil)
+		set, err := localhost.New(fd, int(root.Fd()), tree.Level(), localhost.Fit(localhost.Config{NetnsCookie: cookie}), nil)
 		must(b, err)
 		leaf := netlab.Leaf(b, "web")
 		home := lease.Home{Leaf: leaf.ID(), Address: lease.Unpublished(1), Own: true, UDPWildcards: true}
