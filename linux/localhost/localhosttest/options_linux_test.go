@@ -18,7 +18,8 @@ func others() map[string][2]int {
 }
 
 // option does "NAME freebind|transparent|lo|six-only|mixed|tell", "NAME disconnect", "NAME sendas SOURCE
-// ADDRESS:PORT", "NAME segments ADDRESS:PORT" (two datagrams at once), "NAME fastopen ADDRESS:PORT" (data in a
+// ADDRESS:PORT", "NAME segments ADDRESS:PORT" (two datagrams at once), "NAME zerocopy ADDRESS:PORT",
+// "NAME fastopen ADDRESS:PORT" (data in a
 // SYN) and "NAME message" (from whom, and to which address).
 func (s acts) option(name, verb, arg string) string {
 	fd := s[name]
@@ -48,6 +49,12 @@ func (s acts) option(name, verb, arg string) string {
 	case "segments":
 		size := binary.NativeEndian.AppendUint16(nil, 1)
 		return errno(unix.Sendmsg(fd, []byte("xy"), control(unix.SOL_UDP, unix.UDP_SEGMENT, size), endpoint(arg), 0))
+	case "zerocopy":
+		err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ZEROCOPY, 1)
+		if err == nil {
+			err = unix.Sendto(fd, []byte("x"), unix.MSG_ZEROCOPY, endpoint(arg))
+		}
+		return errno(err)
 	case "fastopen":
 		return errno(unix.Sendto(fd, []byte("x"), unix.MSG_FASTOPEN, endpoint(arg)))
 	case "message":

@@ -73,6 +73,10 @@ func TestControlDataOfClients(t *testing.T) {
 				t.Errorf("from %s: the server hears %s, before it was %s", source, got, heard)
 			}
 		}
+		client.want("ok", "c zerocopy 127.0.0.1:4433")
+		if got := server.do("s message"); got != heard {
+			t.Errorf("without a copy: the server hears %s, before it was %s", got, heard)
+		}
 		client.want("ok", "c close")
 	}
 }

@@ -106,3 +106,28 @@ func TestConnectedElsewhereAfter(t *testing.T) {
 		t.Error("a socket that was connected twice reaches nobody")
 	}
 }
+
+// A server that is bound to the device lo as well is found at the address of the box, and not by the box as localhost:
+// the lookup of these programs knows no device. A client that is bound to it finds what others find.
+func TestBoundToDevice(t *testing.T) {
+	w := newTown(t)
+	leaf := w.box(1, nil)
+	for _, x := range []struct{ server, client, to, want string }{
+		{"lo", "", "127.0.0.1:3760", "ECONNREFUSED"}, {"lo", "", "127.0.64.1:3760", "ok"}, {"lo", "lo", "127.0.64.1:3760", "ok"},
+		{"", "lo", "127.0.0.1:3760", "ok"}, {"", "lo", "127.0.64.1:3760", "ok"},
+	} {
+		s, c := start(t, netlab.Spawn{Leaf: leaf, UID: somebody}), start(t, netlab.Spawn{Leaf: leaf, UID: somebody})
+		for a, device := range map[*actor]string{s: x.server, c: x.client} {
+			a.want("ok", "x socket tcp4")
+			if device != "" {
+				a.want("ok", "x %s", device)
+			}
+		}
+		s.want("ok", "x reuseaddr")
+		s.want("ok", "x bind 127.0.0.1:3760")
+		s.want("ok", "x listen")
+		c.want(x.want, "x connect %s", x.to)
+		c.want("ok", "x close")
+		s.want("ok", "x close")
+	}
+}
