@@ -57,7 +57,8 @@ func shellcheck(ctx context.Context, scripts []string) summary {
 	return check(ctx, "shellcheck", nil, "shellcheck", scripts...)
 }
 
-// shellScripts finds the files that begin with a line for a shell.
+// shellScripts finds the files that begin with a line for a shell. A template becomes one only when it is
+// filled in: its golden is among these.
 func shellScripts(root string) ([]string, error) {
 	var found []string
 	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
@@ -66,7 +67,7 @@ func shellScripts(root string) ([]string, error) {
 			return err
 		case d.IsDir() && (d.Name() == ".git" || d.Name() == "bin" || d.Name() == "dist"):
 			return filepath.SkipDir
-		case !d.Type().IsRegular():
+		case !d.Type().IsRegular(), filepath.Ext(path) == ".tmpl":
 			return nil
 		}
 		f, err := os.Open(path)
