@@ -2,15 +2,20 @@ package boxes
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/verify/e2e/rig"
 	"github.com/gominimal/minhost/verify/netlab"
 )
 
@@ -168,5 +173,48 @@ func TestMuslLookups(t *testing.T) {
 		if out.Status != 0 || strings.TrimSpace(out.Text) != want {
 			t.Errorf("%s: status %d, %q; want %s", name, out.Status, out.Text, want)
 		}
+	}
+}
+
+// TestInputHalfEmptied: somebody empties the input half of the table alone, again and again, under a helper that mends
+// it, and once without one. No datagram of a deny-all box arrives at a service of the host, asked for or not.
+func TestInputHalfEmptied(t *testing.T) {
+	h := newHost(t)
+	service, err := net.ListenPacket("udp", "127.0.0.1:0")
+	h.must(err)
+	defer service.Close()
+	var heard atomic.Int64
+	go func() {
+		for buf := make([]byte, 64); ; heard.Add(1) {
+			if _, _, err := service.ReadFrom(buf); err != nil {
+				return
+			}
+		}
+	}()
+	at := []place{{"udp", service.LocalAddr().String()}}
+	deny := h.box("d", denyPolicy())
+	ask[bool](deny.agent, "probe", dials(at, 10*time.Millisecond))
+	empty := func() {
+		h.run("/usr/sbin/nft", "flush", "chain", "inet", "minhost", "in")
+		time.Sleep(50 * time.Millisecond)
+	}
+	for range rounds {
+		empty()
+	}
+	for _, p := range rig.Processes(t) {
+		if p.Role() == "supervise" || p.Role() == "helper" {
+			syscall.Kill(p.PID, syscall.SIGSTOP)
+			defer syscall.Kill(p.PID, syscall.SIGCONT)
+		}
+	}
+	for range 5 {
+		empty()
+	}
+	h.never("deny-all box", ask[tally](deny.agent, "halt", struct{}{}))
+	if n := heard.Load(); n != 0 {
+		t.Errorf("%d datagrams arrived", n)
+	}
+	if o := (netlab.Dial{Network: "udp", Address: at[0].address}).Do(); heard.Load() == 0 {
+		t.Errorf("a process of the host is not heard: %v", o)
 	}
 }
