@@ -69,5 +69,10 @@ func (socketsPort) Listen(ctx context.Context, l helper.Leaf, uid uint32, p leas
 	if !ok {
 		return nil, netip.AddrPort{}, fmt.Errorf("listen: %T is no leaf of this host", l)
 	}
-	return listen.In(ctx, leaf.Dir(), uid, p == lease.TCP, at)
+	dir, err := leaf.Dup() // the box may end meanwhile, and its descriptor with it
+	if err != nil {
+		return nil, netip.AddrPort{}, err
+	}
+	defer dir.Close()
+	return listen.In(ctx, dir, uid, p == lease.TCP, at)
 }

@@ -42,14 +42,18 @@ func openMount(point string) (dir, error) {
 // at opens name, one component, in d: beneath it, no link, no other mount. Needs kernel 5.6, which
 // everything here does (cgroup.kill needs 5.14).
 func (d dir) at(name string, flags int) (*os.File, error) {
-	fd, err := unix.Openat2(d.fd(), name, &unix.OpenHow{
-		Flags:   uint64(flags | unix.O_CLOEXEC | unix.O_NOFOLLOW),
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
+	opened := -1
+	err := d.with(func(fd int) (err error) {
+		opened, err = unix.Openat2(fd, name, &unix.OpenHow{
+			Flags:   uint64(flags | unix.O_CLOEXEC | unix.O_NOFOLLOW),
+			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
+		})
+		return err
 	})
 	if err != nil {
 		return nil, d.fail("open", name, err)
 	}
-	return os.NewFile(uintptr(fd), d.join(name)), nil
+	return os.NewFile(uintptr(opened), d.join(name)), nil
 }
 
 func (d dir) sub(name string) (dir, error) {
@@ -81,7 +85,7 @@ func (d dir) write(name, text string) error {
 }
 
 func (d dir) mkdir(name string) error {
-	if err := unix.Mkdirat(d.fd(), name, 0o755); err != nil {
+	if err := d.with(func(fd int) error { return unix.Mkdirat(fd, name, 0o755) }); err != nil {
 		return d.fail("mkdir", name, err)
 	}
 	s, err := d.sub(name)
@@ -94,7 +98,7 @@ func (d dir) mkdir(name string) error {
 }
 
 func (d dir) rmdir(name string) error {
-	if err := unix.Unlinkat(d.fd(), name, unix.AT_REMOVEDIR); err != nil {
+	if err := d.with(func(fd int) error { return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) }); err != nil {
 		return d.fail("rmdir", name, err)
 	}
 	return nil
@@ -124,17 +128,24 @@ func (d dir) subs() ([]string, error) {
 // looked up again. On 32-bit kernels st_ino holds only its lower half (CASES B34), so the file handle,
 // which carries it whole (kernel 5.5), is asked first; everywhere else both are equal.
 func (d dir) id() (uint64, error) {
-	h, _, err := unix.NameToHandleAt(d.fd(), "", unix.AT_EMPTY_PATH)
-	if err == nil {
-		if id, ok := handleID(h.Type(), h.Bytes()); ok {
-			return id, nil
+	var id uint64
+	err := d.with(func(fd int) error {
+		h, _, err := unix.NameToHandleAt(fd, "", unix.AT_EMPTY_PATH)
+		if err == nil {
+			var ok bool
+			if id, ok = handleID(h.Type(), h.Bytes()); ok {
+				return nil
+			}
 		}
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(d.fd(), &st); err != nil {
+		var st unix.Stat_t
+		err = unix.Fstat(fd, &st)
+		id = st.Ino
+		return err
+	})
+	if err != nil {
 		return 0, d.fail("stat", "", err)
 	}
-	return st.Ino, nil
+	return id, nil
 }
 
 // handleID reads the id from a kernfs file handle (type 0xfe, FILEID_KERNFS).
@@ -145,6 +156,22 @@ func handleID(kind int32, b []byte) (uint64, bool) {
 	return binary.NativeEndian.Uint64(b), true
 }
 
+// with keeps the directory open while do works with its number: another goroutine may close it, and the number
+// may be that of another box's leaf a moment later. One that is closed is as one that was removed: leaves are
+// closed when they are.
+func (d dir) with(do func(fd int) error) error {
+	raw, err := d.f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var did error
+	if err := raw.Control(func(fd uintptr) { did = do(int(fd)) }); err != nil {
+		return unix.ENOENT
+	}
+	return did
+}
+
+// fd is for those who keep the directory open themselves.
 func (d dir) fd() int { return int(d.f.Fd()) }
 
 func (d dir) close() error { return d.f.Close() }

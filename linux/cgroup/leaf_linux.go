@@ -98,8 +98,11 @@ func (l *Leaf) Path() string { return path.Join(l.tree.mount.Point, l.d.name) }
 // FD is the open directory, for SysProcAttr.CgroupFD. It stays the Leaf's.
 func (l *Leaf) FD() int { return l.d.fd() }
 
-// Dir is the open directory. It stays the Leaf's.
-func (l *Leaf) Dir() *os.File { return l.d.f }
+// Dup opens the directory once more, for a process that is to be born in it. The caller closes it.
+func (l *Leaf) Dup() (*os.File, error) {
+	s, err := l.d.sub(".")
+	return s.f, err
+}
 
 // Close closes the descriptor; the leaf stays.
 func (l *Leaf) Close() error { return l.d.close() }

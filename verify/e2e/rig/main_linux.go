@@ -22,6 +22,19 @@ type Build struct {
 	Name string
 	// Tags and Version are go build's -tags and -X main.version.
 	Tags, Version string
+	// Race has the race detector in it, which needs cgo: see RaceMissing.
+	Race bool
+}
+
+// RaceMissing names what a build with the race detector lacks here; empty when nothing.
+func RaceMissing() string {
+	if os.Getenv(binEnv) != "" { // inside: it is built
+		return ""
+	}
+	if _, err := exec.LookPath("gcc"); err != nil {
+		return "gcc, for the race detector"
+	}
+	return ""
 }
 
 // Standard is the program as make build makes it.
@@ -60,8 +73,12 @@ func (b Build) make(dir string) error {
 	if b.Tags != "" {
 		args = append(args, "-tags", b.Tags)
 	}
+	cgo := "CGO_ENABLED=0"
+	if b.Race {
+		args, cgo = append(args, "-race"), "CGO_ENABLED=1"
+	}
 	cmd := exec.Command("go", append(args, "-o", filepath.Join(dir, b.Name), program)...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), cgo)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", b.Name, err, out)
 	}
