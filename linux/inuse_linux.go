@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,25 +21,30 @@ func AddressFree(a netip.Addr) error {
 }
 
 // AddressUnused tells whether no socket is bound to an address. TCP sockets that are bound and do not listen are
-// seen from kernel 6.8 on.
+// seen from kernel 6.8 on. The kernel walks whole hash tables for an answer about TCP (0.5 ms with 262,144
+// buckets), so the questions are asked at the same time.
 func AddressUnused(a netip.Addr) error {
+	var look errgroup.Group
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		for _, p := range []struct {
 			number uint8
 			name   string
 		}{{unix.IPPROTO_TCP, "TCP"}, {unix.IPPROTO_UDP, "UDP"}} {
-			all, err := sockets(family, p.number)
-			if err != nil {
-				return fmt.Errorf("list %s sockets: %w", p.name, err)
-			}
-			for _, s := range all {
-				if s.Addr() == a {
-					return inUse(a, p.name, s.Port())
+			look.Go(func() error {
+				all, err := sockets(family, p.number)
+				if err != nil {
+					return fmt.Errorf("list %s sockets: %w", p.name, err)
 				}
-			}
+				for _, s := range all {
+					if s.Addr() == a {
+						return inUse(a, p.name, s.Port())
+					}
+				}
+				return nil
+			})
 		}
 	}
-	return nil
+	return look.Wait()
 }
 
 // States of sockets that sock_diag(7) is asked for: all but TIME_WAIT (6), whose sockets deliver nothing, and

@@ -26,7 +26,8 @@ func heldChild([]string) int {
 }
 
 // BenchmarkAttach is Plan and Attach at so many live boxes, next to the kernel's own part in the same
-// run: mkdir, cgroup.procs, one batch with one set element.
+// run: mkdir, cgroup.procs, one batch with one set element; next to a network namespace with a veth pair, and
+// next to the CNI bridge plugin, where it is installed.
 func BenchmarkAttach(b *testing.B) {
 	for _, live := range []int{0, 100, 250} {
 		b.Run(fmt.Sprintf("live=%d", live), func(b *testing.B) { benchAttach(b, live) })
@@ -42,8 +43,8 @@ func benchAttach(b *testing.B, live int) {
 	for range live {
 		boxes = append(boxes, newBox(b, c, api.Policy{Egress: api.EgressDeny}))
 	}
-	floor := newFloor(b)
-	var ours, ending, kernel spread
+	floor, nets, plugin := newFloor(b), newNets(b), newPlugin(b)
+	var ours, ending, kernel, veth, vethEnding, cni, cniEnding spread
 	for i := 0; b.Loop(); i++ {
 		// In turn: a move waits for an RCU grace period, and what came before decides how long.
 		for j := range 2 {
@@ -59,13 +60,32 @@ func benchAttach(b *testing.B, live int) {
 			child.Kill()
 			floor.clear()
 		}
+		made, removed := nets.once(i)
+		veth, vethEnding = append(veth, made), append(vethEnding, removed)
+		if plugin != nil && i%4 == 0 { // it is slow
+			made, removed = plugin.once(i)
+			cni, cniEnding = append(cni, made), append(cniEnding, removed)
+		}
 	}
-	ours.report(b, "plan+attach")
-	ending.report(b, "teardown")
-	kernel.report(b, "kernel")
-	b.ReportMetric(float64(ours.at(.5))/float64(kernel.at(.5)), "x-kernel")
+	for _, s := range []struct {
+		name string
+		made spread
+	}{{"plan+attach", ours}, {"teardown", ending}, {"kernel", kernel}, {"veth", veth}, {"veth-end", vethEnding}, {"cni", cni}, {"cni-end", cniEnding}} {
+		s.made.report(b, s.name)
+	}
+	ratio(b, ours, kernel, "x-kernel")
+	ratio(b, ours, veth, "x-veth")
+	ratio(b, ours, cni, "x-cni")
+	ratio(b, ending, vethEnding, "x-veth-end")
 	for _, x := range boxes {
 		x.end(context.Background())
+	}
+}
+
+// ratio reports how many times as long as the other one of these takes, at the median.
+func ratio(b *testing.B, ours, other spread, name string) {
+	if len(other) > 0 {
+		b.ReportMetric(float64(ours.at(.5))/float64(other.at(.5)), name)
 	}
 }
 
