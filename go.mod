@@ -16,7 +16,10 @@ require (
 	github.com/varlink/go v0.4.1-0.20261015173642-c935be0c53f7
 	github.com/vishvananda/netlink v1.3.1
 	go.uber.org/goleak v1.3.0
+	golang.org/x/net v0.62.0
+	golang.org/x/sync v0.22.0
 	golang.org/x/sys v0.50.0
+	howett.net/plist v1.0.1
 	pgregory.net/rapid v1.3.0
 )
 
@@ -25,7 +28,4 @@ require (
 	github.com/mdlayher/socket v0.5.1 // indirect
 	github.com/rogpeppe/go-internal v1.16.0 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect
-	golang.org/x/net v0.62.0 // indirect
-	golang.org/x/sync v0.22.0 // indirect
-	howett.net/plist v1.0.1 // indirect
 )
