@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,14 +49,18 @@ func TestDisasters(t *testing.T) {
 		})
 		if strings.HasPrefix(name, "nft") {
 			back = append(back, took)
-			if took > time.Second {
-				t.Errorf("round %d, %s: allowed traffic was back after %v; want 1s", i, name, took)
+			if took > 5*time.Second {
+				t.Errorf("round %d, %s: allowed traffic was back after %v; want a second, and no more than 5 on a machine that does much else", i, name, took)
 				t.Log(h.run("/bin/sh", "-c", "grep -E 'WARN|ERROR|ready' "+layout.Log+" | tail -n 12"))
 			}
 		}
 		h.waitHelper()
 	}
+	slices.Sort(back)
 	t.Logf("allowed traffic was back after nft: %v", back)
+	if m := back[len(back)/2]; m > time.Second {
+		t.Errorf("at the median allowed traffic was back after %v; want 1s", m)
+	}
 	for name, a := range map[string]*agent{"deny-all box": deny.agent, "listed box": listed.agent, "unknown leaf": unknown} {
 		h.never(name, ask[tally](a, "halt", struct{}{}))
 	}
