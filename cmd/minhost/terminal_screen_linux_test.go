@@ -72,8 +72,9 @@ func TestRunAtATerminalOfItsOwn(t *testing.T) {
 	y.typed(ctrlZ)
 	y.expect("Stopped")
 	y.expect("in: ")
-	y.typed("kill -9 %1; wait %1; echo job\"\"$?\n") // when bash tells of it by itself is its own affair
-	y.expect("job137\r\n")
+	// When bash tells of it by itself is its own affair.
+	y.typed("kill -9 %1; while kill -0 %1 2>/dev/null; do sleep 0.01; done; echo job\"\"gone\n")
+	y.expect("jobgone\r\n")
 	y.typed("exit 5\n")
 	y.command("echo status=$?")
 	y.expect("status=5\r\n")
