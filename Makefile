@@ -20,7 +20,7 @@ run: build
 	@echo
 	@echo 'Try next:'
 	@echo '  bin/minhost run --name web --egress deny -- curl -sS http://127.0.0.1:8080/'
-	@echo '  bin/minhost run --name web -- sh -c '\''exec python3 -m http.server 3000 --bind $$MINHOST_ADDRESS'\'''
+	@echo '  bin/minhost run --name web -- python3 -m http.server 3000     # and again with --name api'
 	@echo '  dig @127.0.0.1 -p 15353 web.min.internal'
 	@echo '  bin/minhost ls; bin/minhost explain web 192.0.2.7:443; bin/minhost verify'
 	@echo 'To undo all of it: make stop'
