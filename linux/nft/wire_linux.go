@@ -162,11 +162,6 @@ func (b *batch) delSet(name string) {
 	b.put(unix.NFT_MSG_DELSET, 0, attr(unix.NFTA_SET_NAME, cstr(name)))
 }
 
-// flushSet removes all elements.
-func (b *batch) flushSet(name string) {
-	b.put(unix.NFT_MSG_DELSETELEM, 0, attr(unix.NFTA_SET_ELEM_LIST_SET, cstr(name)))
-}
-
 func (b *batch) addElements(set string, elements []Element) {
 	b.elements(unix.NFT_MSG_NEWSETELEM, netlink.Create, set, elements, time.Now())
 }

@@ -29,7 +29,7 @@ func listenNotify(path string) (*notifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := passCredentials(conn); err == nil {
+	if err = passCredentials(conn); err == nil {
 		err = os.Chmod(path, 0o666)
 	}
 	if err != nil {

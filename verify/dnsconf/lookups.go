@@ -9,7 +9,6 @@ import (
 
 func ra(h dns.MsgHdr) bool { return h.RecursionDesired }
 func ad(h dns.MsgHdr) bool { return h.AuthenticatedData }
-func cd(h dns.MsgHdr) bool { return h.CheckingDisabled }
 func tc(h dns.MsgHdr) bool { return h.Truncated }
 
 // headers are checks of what a reply says beside its records.

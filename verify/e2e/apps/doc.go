@@ -1,5 +1,5 @@
 // Package apps runs unmodified servers in boxes and asks them as users do: vite with its websocket, redis,
-// PostgreSQL, gRPC, a name server, two boxes each on one port, from the host, from inside, from the sibling,
+// PostgreSQL, gRPC, QUIC, a name server, two boxes each on one port, from the host, from inside, from the sibling,
 // and by name from a browser.
 //
 // It is for tests only and not part of make test: what it runs is large. programs.sh installs it, and

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the tests of this folder run in boxes: servers and a browser from Debian, vite from npm.
-# As root; the npm packages go to the folder that is given and are made once.
+# Installs what the tests of this folder run in boxes: servers and a browser from Debian, vite from npm, a QUIC
+# library's example from its Go module. As root; what is no Debian package goes to the folder that is given, once.
 set -eu
 dir=${1:?folder}
 packages=
@@ -23,6 +23,8 @@ if [ -n "$packages" ]; then
 	# shellcheck disable=SC2086 # words
 	apt-get install -y -qq --no-install-recommends $packages
 fi
+# A client and a server of QUIC in one program, a library's own example.
+[ -e "$dir/echo" ] || GOBIN="$dir" go install github.com/quic-go/quic-go/example/echo@v0.65.0
 if [ ! -e "$dir/node_modules/vite/package.json" ]; then
 	mkdir -p "$dir"
 	cd "$dir"

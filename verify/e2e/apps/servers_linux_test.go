@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gominimal/minhost/verify/e2e/rig"
 )
 
 // Two redis servers on the port that every client has built in, with the settings that they come with.
@@ -124,4 +126,35 @@ with grpc.insecure_channel(sys.argv[1] + ':50051') as c:
 			t.Errorf("%s from inside: %v", name, r)
 		}
 	}
+}
+
+// QUIC by a library of its own kind of socket calls (control data, segments): a server at localhost:4242 and its
+// client in one box, in two confined boxes at once, and in one that may go everywhere.
+func TestQUIC(t *testing.T) {
+	echo := need(t, cache()+"/echo")
+	host(t)
+	for _, egress := range []string{"deny", "open"} {
+		var boxes []*rig.Process
+		for _, name := range []string{"one", "two"} {
+			boxes = append(boxes, rig.Cmd{UID: rig.User, Env: home(t)}.Start(t, "run", "--name", name, "--egress", egress, "--",
+				"/bin/sh", "-c", echo+"; sleep 2"))
+		}
+		for i, p := range boxes {
+			if r := p.Wait(); r.Status != 0 || !strings.Contains(r.Stdout, "Client: Got 'foobar'") {
+				t.Errorf("%s, box %d: %v", egress, i, r)
+			}
+		}
+	}
+}
+
+// Who watches hears of a server that comes and goes, as it happens.
+func TestWatchHearsListeners(t *testing.T) {
+	python := need(t, "/usr/bin/python3")
+	host(t)
+	watch := rig.Cmd{UID: rig.User, Env: home(t)}.Start(t, "watch")
+	time.Sleep(time.Second) // nothing says that it has begun
+	p := box(t, "web", folder(t), "sh", "-c", python+" -m http.server 3000 & sleep 3; kill $!; wait; sleep 3")
+	watch.Await("listens on http://web.min.internal:3000")
+	watch.Await("stopped listening on http://web.min.internal:3000")
+	p.Wait()
 }
