@@ -6,6 +6,7 @@ import (
 
 	"github.com/gominimal/minhost/installer"
 	"github.com/gominimal/minhost/linux/belt"
+	"github.com/gominimal/minhost/linux/hook"
 )
 
 // BeltStep attaches the fail-closed programs to the tree's boxes. It comes before the table and is
@@ -36,7 +37,7 @@ func (s BeltStep) Probe(context.Context) (installer.Observation, error) {
 		o.State, o.Detail = installer.Satisfied, lacks.Error()+"; instead the table belongs to the helper, which verify checks"
 		return o, nil
 	}
-	var r belt.Report
+	var r hook.Report
 	err := s.Ground.Belt(func(b *belt.Belt) (err error) {
 		r, err = b.Probe()
 		return err

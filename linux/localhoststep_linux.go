@@ -10,6 +10,7 @@ import (
 	"github.com/gominimal/minhost/installer"
 	"github.com/gominimal/minhost/linux/belt"
 	"github.com/gominimal/minhost/linux/cgroup"
+	"github.com/gominimal/minhost/linux/hook"
 	"github.com/gominimal/minhost/linux/localhost"
 )
 
@@ -40,7 +41,7 @@ func (s LocalhostStep) Probe(context.Context) (installer.Observation, error) {
 		o.State, o.Detail = installer.Unknown, "looking at attached programs needs root"
 		return o, nil
 	}
-	var r localhost.Report
+	var r hook.Report
 	err := s.Ground.localhost(func(l *localhost.Set) (err error) {
 		r, err = l.Probe()
 		return err

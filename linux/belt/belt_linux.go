@@ -7,16 +7,13 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/features"
-	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 
+	"github.com/gominimal/minhost/installer"
 	"github.com/gominimal/minhost/installer/host"
+	"github.com/gominimal/minhost/linux/hook"
 )
-
-// allowMulti (BPF_F_ALLOW_MULTI) leaves room for programs of others on boxes and above, and keeps a box
-// from overriding ours in a cgroup of its own below.
-const allowMulti = 1 << 1
 
 // NetnsCookie names the network namespace of the calling thread (kernel 5.14).
 func NetnsCookie() (uint64, error) {
@@ -72,74 +69,22 @@ func (b *Belt) Apply() error {
 }
 
 func (b *Belt) apply(p Program) error {
-	found, err := b.attached(p)
-	if err != nil {
-		return err
-	}
-	defer closeAll(found)
-	keep := -1
-	for i, a := range found {
-		if a.right && keep < 0 {
-			keep = i
+	var prog *ebpf.Program
+	defer func() { prog.Close() }() // nil where the right one was attached
+	return b.on(p).Apply(b.gate, func() (_ *ebpf.Program, err error) {
+		prog, err = ebpf.NewProgram(&ebpf.ProgramSpec{
+			Name: p.Name, Type: p.Type, AttachType: p.Attach, Instructions: p.Instructions, License: "GPL",
+		})
+		if err != nil {
+			return nil, fmt.Errorf("belt: load %s: %w", p.Name, cause(p, err))
 		}
-	}
-	if keep < 0 {
-		var old *ebpf.Program
-		if len(found) > 0 {
-			keep, old = 0, found[0].prog
-		}
-		if err := b.attach(p, old); err != nil {
-			return err
-		}
-	}
-	for i, a := range found {
-		if i == keep {
-			continue
-		}
-		if err := b.detach(p, a); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (b *Belt) attach(p Program, old *ebpf.Program) error {
-	change := "belt attach " + p.Name
-	if old != nil {
-		change = "belt replace with " + p.Name
-	}
-	if err := b.gate.Pass(change); err != nil {
-		return err
-	}
-	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: p.Name, Type: p.Type, AttachType: p.Attach, Instructions: p.Instructions, License: "GPL",
+		return prog, nil
 	})
-	if err != nil {
-		return fmt.Errorf("belt: load %s: %w", p.Name, cause(p, err))
-	}
-	defer prog.Close()
-	opts := link.RawAttachProgramOptions{Target: b.boxes, Program: prog, Attach: p.Attach, Flags: allowMulti}
-	if old != nil {
-		opts.Anchor = link.ReplaceProgram(old)
-	}
-	if err := link.RawAttachProgram(opts); err != nil {
-		if errors.Is(err, unix.EPERM) {
-			err = fmt.Errorf("a program on boxes or above it leaves no room for others (bpftool cgroup tree shows it): %w", err)
-		}
-		return fmt.Errorf("belt: attach %s: %w", p.Name, err)
-	}
-	return nil
 }
 
-func (b *Belt) detach(p Program, a attached) error {
-	if err := b.gate.Pass(fmt.Sprintf("belt detach %s (program %d)", a.name, a.id)); err != nil {
-		return err
-	}
-	err := link.RawDetachProgram(link.RawDetachProgramOptions{Target: b.boxes, Program: a.prog, Attach: p.Attach})
-	if err != nil && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("belt: detach %s: %w", a.name, err)
-	}
-	return nil
+// on is a program on boxes.
+func (b *Belt) on(p Program) hook.Program {
+	return hook.Program{Owner: "belt", Role: p.Role, Name: p.Name, Target: b.boxes, Attach: p.Attach, Instructions: p.Instructions}
 }
 
 // Detach takes off what is ours, in any version, and leaves the programs of others. It goes on past
@@ -150,14 +95,23 @@ func (b *Belt) Detach() error {
 	}
 	var errs []error
 	for _, p := range b.programs {
-		found, err := b.attached(p)
-		errs = append(errs, err)
-		for _, a := range found {
-			errs = append(errs, b.detach(p, a))
-		}
-		closeAll(found)
+		errs = append(errs, b.on(p).Detach(b.gate))
 	}
 	return errors.Join(errs...)
+}
+
+// Probe asks the kernel what is attached to boxes. Needs CAP_SYS_ADMIN; without it the State is Unknown.
+func (b *Belt) Probe() (hook.Report, error) {
+	if err := privileged(); errors.Is(err, unix.EPERM) {
+		return hook.Report{State: installer.Unknown, Detail: "looking at attached programs needs root"}, nil
+	} else if err != nil {
+		return hook.Report{}, err
+	}
+	var all []hook.Program
+	for _, p := range b.programs {
+		all = append(all, b.on(p))
+	}
+	return hook.Probe(all)
 }
 
 // cause turns the verifier's page into the one line that matters.

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -78,12 +77,6 @@ func Programs(c Config) ([]Program, error) {
 		out[i].Name = out[i].Role + hex.EncodeToString(sum[:3])
 	}
 	return out, nil
-}
-
-// ours tells whether a loaded program with this name fills the same role, in this or another version.
-func (p Program) ours(name string) bool {
-	rest, ok := strings.CutPrefix(name, p.Role)
-	return ok && len(rest) == 6 && strings.Trim(rest, "0123456789abcdef") == ""
 }
 
 func egress(c Config) asm.Instructions {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf/asm"
+
+	"github.com/gominimal/minhost/linux/hook"
 )
 
 var update = flag.Bool("update", false, "write the goldens")
@@ -55,16 +57,16 @@ func TestNames(t *testing.T) {
 	base := Default(0x1234)
 	again := programs(t, base)
 	for i, p := range programs(t, base) {
-		if len(p.Name) != 15 || !p.ours(p.Name) || p.Name != again[i].Name {
+		if len(p.Name) != 15 || !hook.Ours(p.Role, p.Name) || p.Name != again[i].Name {
 			t.Errorf("name %q, then %q", p.Name, again[i].Name)
 		}
 		for j, q := range again {
-			if p.ours(q.Name) != (i == j) {
+			if hook.Ours(p.Role, q.Name) != (i == j) {
 				t.Errorf("%s taken for %s", q.Name, p.Role)
 			}
 		}
 		for _, foreign := range []string{"", p.Role, "minhost", p.Role + "00000", p.Role + "0000000", p.Role + "00000z", "sd_fw_egress", "x" + p.Name} {
-			if p.ours(foreign) {
+			if hook.Ours(p.Role, foreign) {
 				t.Errorf("%q taken for ours", foreign)
 			}
 		}

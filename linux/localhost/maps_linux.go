@@ -6,6 +6,8 @@ import (
 	"io/fs"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/gominimal/minhost/linux/hook"
 )
 
 // maps by name.
@@ -21,17 +23,17 @@ func (m maps) close() {
 func (s *Set) maps(create bool) (maps, error) {
 	held := maps{}
 	for _, p := range s.programs {
-		found, _, err := s.list(p)
+		found, _, err := s.on(p).List()
 		if err != nil {
 			held.close()
 			return nil, err
 		}
 		for _, a := range found {
-			if err = errors.Join(err, held.of(a.prog)); err != nil {
+			if err = errors.Join(err, held.of(a.Prog)); err != nil {
 				break
 			}
 		}
-		closeAll(found)
+		hook.Close(found)
 		if err != nil {
 			held.close()
 			return nil, err

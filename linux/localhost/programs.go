@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -104,10 +103,4 @@ func nameOf(p Program) (string, error) {
 		return "", err
 	}
 	return p.Role + hex.EncodeToString(sum[:3]), nil
-}
-
-// ours tells whether a loaded program with this name fills the same role, in this or another version.
-func (p Program) ours(name string) bool {
-	rest, ok := strings.CutPrefix(name, p.Role)
-	return ok && len(rest) == 6 && strings.Trim(rest, "0123456789abcdef") == ""
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf/asm"
+
+	"github.com/gominimal/minhost/linux/hook"
 )
 
 var update = flag.Bool("update", false, "write the goldens")
@@ -48,17 +50,17 @@ func TestNames(t *testing.T) {
 	again := programs(t, base)
 	seen := map[string]bool{}
 	for i, p := range programs(t, base) {
-		if len(p.Name) != 15 || !p.ours(p.Name) || p.Name != again[i].Name || seen[p.Role] {
+		if len(p.Name) != 15 || !hook.Ours(p.Role, p.Name) || p.Name != again[i].Name || seen[p.Role] {
 			t.Errorf("name %q, then %q", p.Name, again[i].Name)
 		}
 		seen[p.Role] = true
 		for j, q := range again {
-			if p.ours(q.Name) != (i == j) {
+			if hook.Ours(p.Role, q.Name) != (i == j) {
 				t.Errorf("%s taken for %s", q.Name, p.Role)
 			}
 		}
 		for _, foreign := range []string{"", p.Role, "minhost", p.Role + "00000", p.Role + "0000000", p.Role + "00000z", "sd_bind", "x" + p.Name} {
-			if p.ours(foreign) {
+			if hook.Ours(p.Role, foreign) {
 				t.Errorf("%q taken for ours", foreign)
 			}
 		}

@@ -6,15 +6,13 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 
+	"github.com/gominimal/minhost/installer"
 	"github.com/gominimal/minhost/installer/host"
+	"github.com/gominimal/minhost/linux/hook"
 )
-
-// allowMulti (BPF_F_ALLOW_MULTI) leaves room for programs of others.
-const allowMulti = 1 << 1
 
 // Set is the programs on one tree.
 type Set struct {
@@ -60,7 +58,7 @@ func (s *Set) Apply() error {
 	}
 	defer loaded.close()
 	for i, p := range s.programs {
-		if err := s.apply(p, loaded[i]); err != nil {
+		if err := s.on(p).Apply(s.gate, func() (*ebpf.Program, error) { return loaded[i], nil }); err != nil {
 			return err
 		}
 	}
@@ -113,68 +111,9 @@ func cause(err error) error {
 	return err
 }
 
-func (s *Set) apply(p Program, prog *ebpf.Program) error {
-	found, _, err := s.list(p)
-	if err != nil {
-		return err
-	}
-	defer closeAll(found)
-	keep := -1
-	for i, a := range found {
-		if a.right && keep < 0 {
-			keep = i
-		}
-	}
-	if keep < 0 {
-		var old *ebpf.Program
-		if len(found) > 0 {
-			keep, old = 0, found[0].prog
-		}
-		if err := s.attach(p, prog, old); err != nil {
-			return err
-		}
-	}
-	for i, a := range found {
-		if i == keep {
-			continue
-		}
-		if err := s.detach(p, a); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *Set) attach(p Program, prog, old *ebpf.Program) error {
-	change := "localhost attach " + p.Name
-	if old != nil {
-		change = "localhost replace with " + p.Name
-	}
-	if err := s.gate.Pass(change); err != nil {
-		return err
-	}
-	opts := link.RawAttachProgramOptions{Target: s.fds[p.Place], Program: prog, Attach: p.Attach, Flags: allowMulti}
-	if old != nil {
-		opts.Anchor = link.ReplaceProgram(old)
-	}
-	if err := link.RawAttachProgram(opts); err != nil {
-		if errors.Is(err, unix.EPERM) {
-			err = fmt.Errorf("a program of somebody else leaves no room for others (bpftool cgroup tree shows it): %w", err)
-		}
-		return fmt.Errorf("localhost: attach %s: %w", p.Name, err)
-	}
-	return nil
-}
-
-func (s *Set) detach(p Program, a attached) error {
-	if err := s.gate.Pass(fmt.Sprintf("localhost detach %s (program %d)", a.name, a.id)); err != nil {
-		return err
-	}
-	err := link.RawDetachProgram(link.RawDetachProgramOptions{Target: s.fds[p.Place], Program: a.prog, Attach: p.Attach})
-	if err != nil && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("localhost: detach %s: %w", a.name, err)
-	}
-	return nil
+// on is a program at its place.
+func (s *Set) on(p Program) hook.Program {
+	return hook.Program{Owner: "localhost", Role: p.Role, Name: p.Name, Target: s.fds[p.Place], Attach: p.Attach, Instructions: p.Instructions}
 }
 
 // Detach takes off what is ours, in any version, and leaves the programs of others. The maps go with them. It
@@ -198,12 +137,38 @@ func (s *Set) detachFrom(places ...Place) error {
 		if !slices.Contains(places, p.Place) {
 			continue
 		}
-		found, _, err := s.list(p)
-		errs = append(errs, err)
-		for _, a := range found {
-			errs = append(errs, s.detach(p, a))
-		}
-		closeAll(found)
+		errs = append(errs, s.on(p).Detach(s.gate))
 	}
 	return errors.Join(errs...)
+}
+
+// Probe asks the kernel what is attached. It is Blocked where nothing is and this kernel cannot load them. Needs
+// CAP_SYS_ADMIN.
+func (s *Set) Probe() (hook.Report, error) {
+	var all []hook.Program
+	for _, p := range s.programs {
+		all = append(all, s.on(p))
+	}
+	r, err := hook.Probe(all)
+	if errors.Is(err, ebpf.ErrNotSupported) {
+		return hook.Report{State: installer.Blocked, Detail: err.Error()}, nil
+	}
+	if err == nil && r.State == installer.Absent {
+		if cannot := s.try(); cannot != nil {
+			r.State, r.Detail = installer.Blocked, cannot.Error()
+		}
+	}
+	return r, err
+}
+
+// try loads all programs over maps of its own, and lets them go.
+func (s *Set) try() error {
+	m, err := newMaps(nil)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	l, err := s.load(m)
+	l.close()
+	return err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/gominimal/minhost/installer"
 	"github.com/gominimal/minhost/linux/belt"
 	"github.com/gominimal/minhost/linux/cgroup"
+	"github.com/gominimal/minhost/linux/hook"
 	"github.com/gominimal/minhost/verify/netlab"
 )
 
@@ -75,7 +76,7 @@ func worn(t testing.TB) (*cgroup.Leaf, *belt.Belt) {
 	return netlab.Leaf(t, "web"), b
 }
 
-func want(t testing.TB, b *belt.Belt, state installer.State) belt.Report {
+func want(t testing.TB, b *belt.Belt, state installer.State) hook.Report {
 	t.Helper()
 	r, err := b.Probe()
 	if err != nil || r.State != state {

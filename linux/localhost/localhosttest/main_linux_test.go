@@ -14,6 +14,7 @@ import (
 	"github.com/gominimal/minhost/installer/lease"
 	"github.com/gominimal/minhost/linux/belt"
 	"github.com/gominimal/minhost/linux/cgroup"
+	"github.com/gominimal/minhost/linux/hook"
 	"github.com/gominimal/minhost/linux/localhost"
 	"github.com/gominimal/minhost/verify/netlab"
 )
@@ -74,7 +75,7 @@ func (childTB) Fatal(a ...any) {
 
 func parse(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-func want(t testing.TB, s *localhost.Set, state installer.State) localhost.Report {
+func want(t testing.TB, s *localhost.Set, state installer.State) hook.Report {
 	t.Helper()
 	r, err := s.Probe()
 	if err != nil || r.State != state {
