@@ -83,8 +83,8 @@ func (h *Helper) listening(ctx context.Context) (map[string][]api.Listener, erro
 	groups := h.groups()
 	out := map[string][]api.Listener{}
 	for _, s := range sockets {
-		if b := groups[s.Group]; b != nil {
-			out[b.ID] = append(out[b.ID], listenerOf(b.Lease, s))
+		if b, known := groups[s.Group]; known {
+			out[b.ID] = append(out[b.ID], listenerOf(b, s))
 		}
 	}
 	for id, list := range out {
@@ -96,24 +96,29 @@ func (h *Helper) listening(ctx context.Context) (map[string][]api.Listener, erro
 	return out, nil
 }
 
-// groups tells whose each cgroup in a leaf or below it is. A box that goes meanwhile is left out.
-func (h *Helper) groups() map[uint64]*box {
+// groups tells whose each cgroup in a leaf or below it is: as the lease was when this looked, for it
+// changes under the lock alone. A box that goes meanwhile is left out.
+func (h *Helper) groups() map[uint64]lease.Lease {
+	type held struct {
+		lease lease.Lease
+		leaf  Leaf
+	}
 	h.mu.Lock()
-	var all []*box
+	var all []held
 	for _, b := range h.boxes {
 		if b.leaf != nil && b.State == lease.Attached {
-			all = append(all, b)
+			all = append(all, held{b.Lease, b.leaf})
 		}
 	}
 	h.mu.Unlock()
-	out := map[uint64]*box{}
+	out := map[uint64]lease.Lease{}
 	for _, b := range all {
 		ids, err := b.leaf.IDs()
 		if err != nil {
 			continue
 		}
 		for _, id := range ids {
-			out[id] = b
+			out[id] = b.lease
 		}
 	}
 	return out

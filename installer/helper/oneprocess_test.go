@@ -3,6 +3,7 @@ package helper
 import (
 	"errors"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gominimal/minhost/installer/api"
@@ -11,16 +12,24 @@ import (
 // patchy is a range of which something is missing until it is mended.
 type patchy struct {
 	Range
-	missing *error
+	missing atomic.Pointer[error]
 }
 
-func (p patchy) Ready() error          { return *p.missing }
-func (p patchy) Free(netip.Addr) error { return nil }
+func (p *patchy) Ready() error {
+	if missing := p.missing.Load(); missing != nil {
+		return *missing
+	}
+	return nil
+}
+
+func (p *patchy) Free(netip.Addr) error { return nil }
 
 // TestRangeUnavailable: no address is given away while the range has a hole, wherever that is.
 func TestRangeUnavailable(t *testing.T) {
 	missing := errors.New("1 of 254 addresses of the range are not on lo0")
-	r := newRig(t, func(c *Config) { c.Range = patchy{missing: &missing} })
+	var hosts patchy
+	hosts.missing.Store(&missing)
+	r := newRig(t, func(c *Config) { c.Range = &hosts })
 	w := r.dial(operatorUID, 100)
 	in := api.PlanIn{Name: "web", Mode: api.ModeHost, Policy: api.Policy{Egress: api.EgressOpen}}
 	var hole *api.RangeUnavailable
@@ -28,7 +37,7 @@ func TestRangeUnavailable(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	w.plan(api.PlanIn{}) // without a name it needs no address
-	missing = nil
+	hosts.missing.Store(nil)
 	if out := w.plan(in); out.Address == "" {
 		t.Errorf("%+v", out)
 	}
