@@ -21,6 +21,7 @@ type screen struct {
 
 	mu     sync.Mutex
 	before *pty.Mode // of the caller's terminal, while it is raw
+	left   bool      // it is another's until enter, though this program may still be in front
 }
 
 // openScreen makes one when asked to, or when unasked and standard input and output are a terminal.
@@ -90,7 +91,7 @@ func (s *screen) typeOn() {
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
-		s.enter()
+		s.take()
 		if n, err := unix.Poll(fds, 100); n <= 0 || !pty.Foreground(s.in) {
 			if err != nil && err != unix.EINTR {
 				return
@@ -110,14 +111,26 @@ func (s *screen) typeOn() {
 	}
 }
 
-// enter makes the caller's terminal raw, if this program is in front.
+// enter uses the caller's terminal from now on, at the start and when the job goes on.
 func (s *screen) enter() {
-	if s == nil || !pty.Is(s.in) || !pty.Foreground(s.in) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	s.left = false
+	s.mu.Unlock()
+	s.take()
+}
+
+// take makes the caller's terminal raw, if this program is in front. Not between leave and enter: a job
+// that is about to stop is in front until it has, and its shell would get a raw terminal.
+func (s *screen) take() {
+	if !pty.Is(s.in) || !pty.Foreground(s.in) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.before != nil {
+	if s.left || s.before != nil {
 		return
 	}
 	if before, err := pty.Raw(s.in); err == nil {
@@ -125,7 +138,7 @@ func (s *screen) enter() {
 	}
 }
 
-// leave gives the terminal its mode back and says whether this program was in front.
+// leave gives the terminal its mode back, until enter, and says whether this program was in front.
 func (s *screen) leave() (was bool) {
 	if s == nil {
 		return false
@@ -136,7 +149,7 @@ func (s *screen) leave() (was bool) {
 	if s.before != nil && was {
 		_ = s.before.Set(s.in)
 	}
-	s.before = nil
+	s.before, s.left = nil, true
 	return was
 }
 

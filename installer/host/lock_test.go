@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -62,14 +63,10 @@ func holder(t *testing.T, root string) (pid int, end func()) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := false
-	end = func() {
-		if !ended {
-			ended = true
-			stdin.Close()
-			cmd.Wait()
-		}
-	}
+	end = sync.OnceFunc(func() {
+		stdin.Close()
+		cmd.Wait()
+	})
 	t.Cleanup(end)
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "held\n" {
 		t.Fatalf("holder says %q (%v)", line, err)
