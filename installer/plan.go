@@ -48,6 +48,17 @@ func (p Plan) Finished() bool {
 	return true
 }
 
+// Settled says that Apply would change nothing and refuse nothing: a finished host whose optional steps
+// are satisfied too, or cannot be had.
+func (p Plan) Settled() bool {
+	for _, r := range p.Degraded() {
+		if r.State != Foreign && r.State != Blocked {
+			return false
+		}
+	}
+	return p.Finished()
+}
+
 // ExitStatus is 0 for a finished host, else 1.
 func (p Plan) ExitStatus() int {
 	if p.Finished() {

@@ -78,7 +78,7 @@ func (env *environment) finalize(ctx context.Context, f finalizeFlags) (err erro
 	if f.show {
 		return nil
 	}
-	if plan.Finished() && env.EUID == 0 && f.only == nil {
+	if plan.Settled() && f.only == nil {
 		fmt.Fprintln(env.Stdout, "\nnothing to do.")
 		return env.finish(ctx)
 	}
