@@ -166,8 +166,11 @@ func TestDBus(t *testing.T) {
 	if err := bus.Set(ctx, 7, p.wanted()); err != nil {
 		t.Fatal(err)
 	}
-	if f.calls[0] != "SetLinkDefaultRoute" || f.calls[len(f.calls)-1] != "SetLinkDomains" {
-		t.Errorf("order %v", f.calls)
+	f.mu.Lock()
+	calls := slices.Clone(f.calls)
+	f.mu.Unlock()
+	if calls[0] != "SetLinkDefaultRoute" || calls[len(calls)-1] != "SetLinkDomains" {
+		t.Errorf("order %v", calls)
 	}
 	got, err := bus.Link(ctx, 7)
 	if err != nil || !reflect.DeepEqual(got, p.wanted()) || len(p.differs(got)) != 0 {
