@@ -9,7 +9,7 @@ LDFLAGS  = -s -w $(if $(VERSION),-X main.version=$(VERSION))
 BUILD    = $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 LANES    = $(GO) run ./verify/lanes
 
-.PHONY: build run stop test test-unit test-root test-systemd test-mac test-vm test-vm-all test-apps soak bench bench-attach bench-egress bench-localhost bench-dns conformance-dns fuzz fuzz-dns lint cross fmt clean cells
+.PHONY: build run stop test test-unit test-race test-root test-systemd test-mac test-vm test-vm-all test-apps soak bench bench-attach bench-egress bench-localhost bench-dns conformance-dns fuzz fuzz-dns lint cross fmt clean cells
 
 build:
 	$(BUILD) -o bin/minhost ./cmd/minhost
@@ -28,14 +28,17 @@ run: build
 stop: build
 	bin/minhost finalize-install --undo --yes --force
 
-# Lanes: unit (no privileges), root (the real kernel in namespaces of their own), systemd (whole Debian
+# Lanes: unit (no privileges), race (those under the race detector; needs gcc), root (the real kernel in namespaces of their own), systemd (whole Debian
 # systems in namespaces; their roots are made once, by debootstrap, in /var/cache/minhost-lab), lint.
 # REQUIRE=root,... makes a lane that cannot run a failure; REQUIRE=noskip any skipped test.
 test:
-	$(LANES) unit root systemd lint
+	$(LANES) unit race root systemd lint
 
 test-unit:
 	$(LANES) unit
+
+test-race:
+	$(LANES) race
 
 test-root:
 	$(LANES) root

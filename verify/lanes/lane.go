@@ -28,6 +28,7 @@ const (
 func lanes() []lane {
 	return []lane{
 		{"unit", runUnit},
+		{"race", runRace},
 		{"root", runRoot},
 		{"systemd", runSystemd},
 		{"vm", runVM},
@@ -98,7 +99,20 @@ func runUnit(ctx context.Context, w io.Writer) (summary, error) {
 	if err != nil {
 		return summary{}, err
 	}
-	return goTest(ctx, w, packages, "-timeout=5m")
+	return goTest(ctx, w, nil, packages, "-timeout=5m")
+}
+
+// runRace runs the packages of unit under the race detector. It needs cgo, which nothing else here does, and
+// a C compiler. Whole programs under it are verify/e2e/crowd's, in the lane root.
+func runRace(ctx context.Context, w io.Writer) (summary, error) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		return summary{skips: []outcome{{"lane race", "gcc is not installed"}}}, nil
+	}
+	packages, err := packagesOf(ctx, "unit")
+	if err != nil {
+		return summary{}, err
+	}
+	return goTest(ctx, w, []string{"CGO_ENABLED=1"}, packages, "-race", "-timeout=10m")
 }
 
 func runRoot(ctx context.Context, w io.Writer) (summary, error) { return asRoot(ctx, w, "root", "20m") }
@@ -130,14 +144,16 @@ func asRoot(ctx context.Context, w io.Writer, lane, timeout string) (summary, er
 		// The tests build programs: they need to find go, which sudo's own PATH often has not.
 		flags = append(flags, "-exec=sudo -n --preserve-env=REQUIRE,MINHOST_LAB,MINHOST_VM_SCRIPT,XDG_CACHE_HOME env PATH="+os.Getenv("PATH"))
 	}
-	return goTest(ctx, w, packages, flags...)
+	return goTest(ctx, w, nil, packages, flags...)
 }
 
-func goTest(ctx context.Context, w io.Writer, packages []string, flags ...string) (summary, error) {
+// goTest runs go test with env on top of this program's environment.
+func goTest(ctx context.Context, w io.Writer, env, packages []string, flags ...string) (summary, error) {
 	if len(packages) == 0 {
 		return summary{}, nil
 	}
 	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-json"}, flags, packages)...)
+	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = w
 	events, err := cmd.StdoutPipe()
 	if err != nil {

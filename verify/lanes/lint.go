@@ -33,7 +33,7 @@ func runLint(ctx context.Context, w io.Writer) (summary, error) {
 	if err != nil {
 		return s, err
 	}
-	arch, err := goTest(ctx, w, packages, "-count=1")
+	arch, err := goTest(ctx, w, nil, packages, "-count=1")
 	return s.plus(arch), err
 }
 

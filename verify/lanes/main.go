@@ -1,6 +1,6 @@
 // Command lanes runs test lanes and counts what happened, for make test and continuous integration.
 //
-//	go run ./verify/lanes [unit] [root] [systemd] [vm] [apps] [lint]
+//	go run ./verify/lanes [unit] [race] [root] [systemd] [vm] [cells] [apps] [lint]
 //
 // It prints one line a lane, every skip with its reason, the tail of every failure and a closing
 // line "N passed, N failed, N skipped". The exit status is 1 when something failed, or when a lane
