@@ -108,8 +108,11 @@ func (s *Server) answerUDP(m *datagram.Message, zone *Zone, view View) report.Ki
 }
 
 // pause waits longer with each failure in a row, and not at all when ctx has ended.
-func pause(ctx context.Context, failed int) {
-	timer := time.NewTimer(min(time.Millisecond<<failed, retryMax))
+func pause(ctx context.Context, failed int) { wait(ctx, min(time.Millisecond<<failed, retryMax)) }
+
+// wait returns after some time, and when ctx ends.
+func wait(ctx context.Context, some time.Duration) {
+	timer := time.NewTimer(some)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

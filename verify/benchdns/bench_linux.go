@@ -21,12 +21,21 @@ const singles = 2000
 type contender struct {
 	*server
 	label   string
-	changes bool // its zone changes a thousand times a second
+	changer *changer // of our own server's zone
+	load    load
 	rates   []float64
 	costs   []float64 // microseconds of its core per query
 	p50     []float64 // microseconds
-	zones   []float64 // other zones a second, as one in some dozen replies shows them
+	zones   []float64 // other zones a second, as replies show them
+	late    []time.Duration
 	lost    int
+}
+
+// load is what a server is put under.
+type load struct {
+	window int           // queries that are open at once
+	names  int           // of a zone that changes; 0 for one that does not
+	every  time.Duration // it changes so often
 }
 
 func (b bench) run(ctx context.Context, out io.Writer) error {
@@ -38,7 +47,7 @@ func (b bench) run(ctx context.Context, out io.Writer) error {
 	all, err := b.startAll(ctx, folder, out)
 	defer func() {
 		for _, c := range all {
-			if !c.changes {
+			if c.load.names == 0 {
 				c.stop()
 			}
 		}
@@ -60,12 +69,11 @@ func (b bench) run(ctx context.Context, out io.Writer) error {
 			}
 		}
 	}
-	if all[0].name == "minhost" {
-		if err := b.flooded(ctx, all[0], out); err != nil {
-			return err
-		}
+	var missed error
+	if all[0].changer != nil {
+		missed = errors.Join(b.changed(ctx, all[0], queries, out), b.flooded(ctx, all[0], queries, out))
 	}
-	return judge(out, all)
+	return errors.Join(missed, judge(out, all))
 }
 
 func (b bench) startAll(ctx context.Context, folder string, out io.Writer) ([]*contender, error) {
@@ -90,45 +98,71 @@ func (b bench) startAll(ctx context.Context, folder string, out io.Writer) ([]*c
 		if err != nil {
 			return all, err
 		}
-		all = append(all, &contender{server: s, label: p.name})
-		if p.name == "minhost" {
-			all = append(all, &contender{server: s, label: p.name + ", zone changing", changes: true})
+		c := &contender{server: s, label: p.name, load: load{window: b.window}}
+		all = append(all, c)
+		if p.name == ours {
+			c.changer = &changer{path: filepath.Join(dir, "zone"), serial: 1}
+			all = append(all, &contender{server: s, label: p.name + ", zone changing", changer: c.changer,
+				load: load{window: b.window, names: nameCount, every: changesEvery}})
 		}
 	}
 	return all, nil
+}
+
+// flood puts a server under a load for the length of a measurement. It returns the replies and how many
+// were lost.
+func (b bench) flood(ctx context.Context, c *contender, queries [][]byte, l load) (replies, lost int, err error) {
+	cl, err := dial(c.port, queries)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer cl.close()
+	var wg sync.WaitGroup
+	var failed error
+	ctx, stop := context.WithCancel(ctx)
+	if l.names > 0 {
+		cl.changed = c.changer.shown
+		wg.Go(func() { failed = c.changer.run(ctx, l.names, b.clientCPU, l.every) })
+	}
+	replies, lost, err = cl.flood(b.length, l.window)
+	stop()
+	wg.Wait()
+	return replies, lost, errors.Join(err, failed)
 }
 
 func (b bench) measure(ctx context.Context, c *contender, queries [][]byte) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	cl, err := dial(c.port, queries)
-	if err != nil {
-		return err
-	}
-	defer cl.close()
-	var wg sync.WaitGroup
-	changing, stop := context.WithCancel(ctx)
-	defer wg.Wait()
-	defer stop()
-	if c.changes {
-		wg.Go(func() { churn(changing, filepath.Join(c.folder, "zone")) })
-	}
 	before, err := c.cpu()
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	replies, lost, err := cl.flood(b.length, b.window)
-	took := time.Since(began)
+	replies, lost, err := b.flood(ctx, c, queries, c.load)
+	took := time.Since(began).Seconds()
 	after, err2 := c.cpu()
 	if err := errors.Join(err, err2); err != nil || replies == 0 {
 		return fmt.Errorf("%s: %d replies: %w", c.label, replies, err)
 	}
-	c.rates = append(c.rates, float64(replies)/took.Seconds())
+	c.rates = append(c.rates, float64(replies)/took)
 	c.costs = append(c.costs, float64((after-before).Nanoseconds())/1000/float64(replies))
-	c.zones = append(c.zones, float64(cl.zones)/took.Seconds())
 	c.lost += lost
+	if c.load.names > 0 {
+		zones, late := c.changer.take()
+		c.zones = append(c.zones, float64(zones)/took)
+		c.late = append(c.late, late...)
+	}
+	return b.single(c, queries)
+}
+
+// single times single queries.
+func (b bench) single(c *contender, queries [][]byte) error {
+	cl, err := dial(c.port, queries)
+	if err != nil {
+		return err
+	}
+	defer cl.close()
 	times, err := cl.single(singles)
 	if err == nil {
 		c.p50 = append(c.p50, float64(times[len(times)/2].Nanoseconds())/1000)
@@ -138,7 +172,7 @@ func (b bench) measure(ctx context.Context, c *contender, queries [][]byte) erro
 
 // flooded times single queries of the host while a box asks for names outside the zone as fast as it
 // can. The box has the client's core too, so some of the time is waiting for that.
-func (b bench) flooded(ctx context.Context, c *contender, out io.Writer) error {
+func (b bench) flooded(ctx context.Context, c *contender, queries [][]byte, out io.Writer) error {
 	outside, err := new(dns.Msg).SetQuestion("example.com.", dns.TypeA).Pack()
 	if err != nil {
 		return err
@@ -148,10 +182,6 @@ func (b bench) flooded(ctx context.Context, c *contender, out io.Writer) error {
 		return err
 	}
 	defer box.close()
-	queries, err := mix()
-	if err != nil {
-		return err
-	}
 	host, err := dial(c.port, queries)
 	if err != nil {
 		return err
@@ -174,21 +204,4 @@ func (b bench) flooded(ctx context.Context, c *contender, out io.Writer) error {
 	fmt.Fprintf(out, "while a box floods (%.0f replies/s): a query of the host takes %v at the median, %v at p99\n",
 		float64(<-done)/b.length.Seconds(), times[len(times)/2], times[len(times)*99/100])
 	return nil
-}
-
-// churn replaces the zone file a thousand times a second, as the helper does.
-func churn(ctx context.Context, path string) {
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for generation := uint64(2); ; generation++ {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		fresh := path + ".new"
-		if os.WriteFile(fresh, ourZone(generation), 0o644) == nil {
-			_ = os.Rename(fresh, path)
-		}
-	}
 }

@@ -26,8 +26,8 @@ type client struct {
 	fd       int
 	queries  [][]byte
 	next     int
-	serial   uint32 // of the zone, as the last negative reply had it
-	zones    int    // how often it was another
+	serial   uint32       // of the zone, as the last negative reply had it
+	changed  func(uint32) // is told of another one
 	out, in  [batch]header
 	outV, iV [batch]unix.Iovec
 	outBuf   [batch][512]byte
@@ -47,7 +47,7 @@ func dial(port int, queries [][]byte) (*client, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("connect to port %d: %w", port, err)
 	}
-	c := &client{fd: fd, queries: queries}
+	c := &client{fd: fd, queries: queries, changed: func(uint32) {}}
 	for i := range batch {
 		c.outV[i].Base, c.iV[i].Base = &c.outBuf[i][0], &c.inBuf[i][0]
 		c.iV[i].SetLen(len(c.inBuf[i]))
@@ -90,7 +90,9 @@ func (c *client) receive() (int, error) {
 	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(c.fd), uintptr(unsafe.Pointer(&c.in)), batch, unix.MSG_WAITFORONE, 0, 0)
 	switch errno {
 	case 0:
-		c.notice(c.inBuf[0][:c.in[0].n])
+		for i := range n {
+			c.notice(c.inBuf[i][:c.in[i].n])
+		}
 		return int(n), nil
 	case unix.EAGAIN, unix.EINTR:
 		return 0, nil
@@ -103,7 +105,7 @@ func (c *client) notice(reply []byte) {
 	if len(reply) > 32 && reply[7] == 0 && reply[9] == 1 {
 		if serial := binary.BigEndian.Uint32(reply[len(reply)-20:]); serial != c.serial {
 			c.serial = serial
-			c.zones++
+			c.changed(serial)
 		}
 	}
 }

@@ -6,12 +6,11 @@ import (
 	"io"
 	"slices"
 	"text/tabwriter"
+	"time"
 )
 
-// Our medians against another server's.
-const (
-	latencyLimit = 1.1 // single-query p50 over NSD's
-)
+// latencyLimit is how many times as long as NSD's our single query may take, at the median.
+const latencyLimit = 1.1
 
 func median(all []float64) float64 {
 	sorted := slices.Sorted(slices.Values(all))
@@ -27,27 +26,37 @@ func median(all []float64) float64 {
 // kernel too, so asking and hearing costs twice what answering does; and it says who else used the cores.
 func judge(out io.Writer, all []*contender) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "server\tqueries/s\tus of core\tbusy\tp50 us\tlost\tzones/s\tmemory\tminhost over it\tby core\tat least\t")
-	ours := all[0]
+	fmt.Fprintln(w, "server\tqueries/s\tus of core\tbusy\tp50 us\tlost\tmemory\tminhost over it\tby core\tat least\t")
 	var missed []error
 	for _, c := range all {
-		ratio := median(ratios(ours.rates, c.rates))
-		cost := median(ratios(c.costs, ours.costs))
 		want := "-"
 		if c.target > 0 {
 			want = fmt.Sprintf("%.2f", c.target)
-			if cost < c.target {
-				missed = append(missed, fmt.Errorf("%.2f times %s by core, at least %.2f", cost, c.label, c.target))
+		}
+		fmt.Fprintf(w, "%s\t%.0f\t%.2f\t%.0f%%\t%.1f\t%d\t%s\t%.2f\t%.2f\t%s\t\n", c.label, median(c.rates), median(c.costs),
+			median(c.busy()), median(c.p50), c.lost, c.resident(), median(ratios(all[0].rates, c.rates)), c.cost(all[0]), want)
+		for _, o := range all {
+			if got := c.cost(o); o.name == ours && c.target > 0 && got < c.target {
+				missed = append(missed, fmt.Errorf("%s: %.2f times %s by core, at least %.2f", o.label, got, c.label, c.target))
 			}
 		}
-		fmt.Fprintf(w, "%s\t%.0f\t%.2f\t%.0f%%\t%.1f\t%d\t%.0f\t%s\t%.2f\t%.2f\t%s\t\n", c.label, median(c.rates), median(c.costs), median(c.busy()), median(c.p50), c.lost, median(c.zones), c.resident(), ratio, cost, want)
-		if latency := median(ratios(ours.p50, c.p50)); c.name == "nsd" && latency > latencyLimit {
+		if latency := median(ratios(all[0].p50, c.p50)); c.name == "nsd" && latency > latencyLimit {
 			missed = append(missed, fmt.Errorf("a single query takes %.2f times as long as %s, at most %.2f", latency, c.label, latencyLimit))
 		}
 	}
 	w.Flush()
+	for _, c := range all {
+		if len(c.late) > 0 {
+			slices.Sort(c.late)
+			fmt.Fprintf(out, "%s: %.0f changes a second, %.0f zones a second answered; a change is answered %v after its write at the median, %v at p99\n",
+				c.label, float64(time.Second/changesEvery), median(c.zones), c.late[len(c.late)/2], c.late[len(c.late)*99/100])
+		}
+	}
 	return errors.Join(missed...)
 }
+
+// cost is what a query costs a server's core, as a multiple of what it costs other's.
+func (c *contender) cost(other *contender) float64 { return median(ratios(c.costs, other.costs)) }
 
 // busy is how much of its core a server used in each round, in hundredths.
 func (c *contender) busy() (all []float64) {

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/gominimal/minhost/resolverd/zonefile"
 )
 
 // peer is a name server that can be measured.
@@ -32,11 +34,13 @@ func (p peer) program() string {
 
 func peers(self string) []peer {
 	return []peer{
-		{name: "minhost", programs: []string{self}, port: 5360,
+		{name: ours, programs: []string{self}, port: 5360,
 			args: func(p peer, folder string) []string {
 				return []string{answererVerb, fmt.Sprint(p.port), filepath.Join(folder, "zone")}
 			},
-			files: func(peer, string) map[string]string { return map[string]string{"zone": string(ourZone(1))} }},
+			files: func(peer, string) map[string]string {
+				return map[string]string{"zone": string(zonefile.Encode(ourZone(nameCount)))}
+			}},
 		{name: "nsd", target: 1.0, programs: []string{"/usr/sbin/nsd"}, port: 5361, files: nsdFiles,
 			args: func(_ peer, folder string) []string {
 				return []string{"-d", "-c", filepath.Join(folder, "nsd.conf")}
