@@ -124,7 +124,11 @@ func (g Ground) tableConfig(t *cgroup.Tree) (nft.Config, error) {
 	if err != nil {
 		return nft.Config{}, fmt.Errorf("boxes: %w", err)
 	}
-	return nft.Config{Boxes: id, Level: t.Level(), Marks: g.Marks, Planes: g.Planes}, nil
+	node, err := t.NodeID()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nft.Config{}, fmt.Errorf("runners: %w", err)
+	}
+	return nft.Config{Boxes: id, Level: t.Level(), Marks: g.Marks, Planes: g.Planes, Node: node}, nil
 }
 
 // table calls f with the table of the tree's boxes.

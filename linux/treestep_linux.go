@@ -119,8 +119,8 @@ func (s TreeStep) Undo(_ context.Context, rec installer.Record) error {
 			return err
 		}
 	}
-	if s.Unit != nil {
-		return nil
+	if err := t.RemoveRunners(); err != nil || s.Unit != nil {
+		return err
 	}
 	return t.Destroy(kept.Made...)
 }

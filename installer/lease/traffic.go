@@ -20,4 +20,6 @@ type Planes struct {
 	Cohort Traffic
 	// Boxes by leaf.
 	Boxes map[uint64]Traffic
+	// Runners, which are of the node too, by the cgroup node/<uid>.
+	Runners map[uint64]Traffic
 }

@@ -114,6 +114,8 @@ type Config struct {
 	Flows  uint32
 	Marks  Marks
 	Planes Planes
+	// Node is the id of the cgroup beside Boxes whose children are runners to be counted; 0 for none.
+	Node uint64
 
 	flags uint32 // of the table, see NewOwner
 }

@@ -8,7 +8,7 @@ import (
 // in judges what a box sent over lo first, in both directions and before anything "established":
 // an entry belongs to a port, not to the socket that has the port now.
 func (b builder) in() []Rule {
-	return []Rule{
+	return append([]Rule{
 		rule(onLo(expr.MetaKeyIIF), b.carried(), b.takeOver(), goTo("from_box")),
 		rule(onLo(expr.MetaKeyIIF), markHas(b.Marks.Lease), goTo("from_box")),
 		rule(b.inBoxes(), goTo("to_box")),
@@ -18,7 +18,7 @@ func (b builder) in() []Rule {
 		// Sockets of other protocols (echo replies, SCTP) are not found at all.
 		rule(notProto(protoTCP), notProto(protoUDP), ctDirection(dirReply), orMark(b.Marks.Ingress)),
 		rule([]expr.Any{&expr.Counter{}}),
-	}
+	}, b.countRunner(setNodeMet)...)
 }
 
 // fromBox admits a box to itself, to a host service that its rules admit, and to another box when

@@ -1,6 +1,8 @@
 package nft
 
 import (
+	"slices"
+
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 )
@@ -40,11 +42,12 @@ func (b builder) toBoxView() Rule {
 
 // out sends boxes away, and counts the others.
 func (b builder) out() []Rule {
-	return append([]Rule{
+	return slices.Concat([]Rule{
 		rule(b.inBoxes(), goTo("box_out")),
 		rule([]expr.Any{&expr.Counter{}}),
+	}, b.countRunner(setNodeSent), []Rule{
 		rule(onLo(expr.MetaKeyOIF), goTo("host_lo")),
-	}, b.classify(b.Planes.Node)...)
+	}, b.classify(b.Planes.Node))
 }
 
 // hostLo: a host process that marks its own packets with the bit that means "sent by a box" would be judged as

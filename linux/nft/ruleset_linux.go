@@ -57,7 +57,7 @@ func ruleset(c Config, boxes []setElement) Ruleset {
 	b := builder{c}
 	return Ruleset{
 		flags: c.flags,
-		Sets:  fill(emptySets(), append(fixedElements(c), boxes...)),
+		Sets:  fill(append(emptySets(), b.runnerSets()...), append(fixedElements(c), boxes...)),
 		Chains: append([]Chain{
 			{Name: "nat_out", Hook: &Hook{"nat", unix.NF_INET_LOCAL_OUT, priorityNAT}, Rules: b.natOut()},
 			{Name: "nat_port53", Rules: b.natPort53()},

@@ -15,8 +15,8 @@ import (
 // Traffic of boxes is counted by the elements that their packets find anyway. A packet that is approved or
 // admitted finds one of them once. What a box sends to a box over lo is counted where it is sent.
 
-// received are the counted sets of packets to boxes; the others are of packets from them.
-func received(set string) bool { return set == setOwn || set == setMet }
+// received are the counted sets of packets to boxes and runners; the others are of packets from them.
+func received(set string) bool { return set == setOwn || set == setMet || set == setNodeMet }
 
 func counted() map[string]bool {
 	out := map[string]bool{}
@@ -33,22 +33,33 @@ func counted() map[string]bool {
 func (t *Table) Traffic(ctx context.Context) (lease.Planes, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	out := lease.Planes{Cohort: t.gone, Boxes: map[uint64]lease.Traffic{}}
+	out := lease.Planes{Cohort: t.gone, Boxes: map[uint64]lease.Traffic{}, Runners: map[uint64]lease.Traffic{}}
 	for leaf := range t.state.leaves {
 		out.Boxes[leaf] = t.before[leaf]
 	}
 	for set := range counted() {
-		err := t.conn.dump(ctx, unix.NFT_MSG_GETSETELEM, func(data []byte) error {
-			return readCounts(data, set, out.Boxes)
-		}, attr(unix.NFTA_SET_ELEM_LIST_SET, cstr(set)))
-		if err != nil {
-			return out, fmt.Errorf("count traffic in set %s: %w", set, err)
+		if err := t.readSet(ctx, set, out.Boxes); err != nil {
+			return out, err
 		}
+	}
+	if err := t.countRunners(ctx, out.Runners); err != nil {
+		return out, err
 	}
 	for _, b := range out.Boxes {
 		out.Cohort = out.Cohort.Plus(b)
 	}
 	return out, t.countNode(ctx, &out.Node)
+}
+
+// readSet adds what the elements of a set have counted.
+func (t *Table) readSet(ctx context.Context, set string, to map[uint64]lease.Traffic) error {
+	err := t.conn.dump(ctx, unix.NFT_MSG_GETSETELEM, func(data []byte) error {
+		return readCounts(data, set, to)
+	}, attr(unix.NFTA_SET_ELEM_LIST_SET, cstr(set)))
+	if err != nil {
+		return fmt.Errorf("count traffic in set %s: %w", set, err)
+	}
+	return nil
 }
 
 // keepCounts remembers what elements have counted that are about to go. What passes in between is lost.
