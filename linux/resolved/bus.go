@@ -20,6 +20,9 @@ type Bus interface {
 	Link(ctx context.Context, index int) (State, error)
 	// Set configures a link, the switch last. ErrNoLink and ErrManaged as they come.
 	Set(ctx context.Context, index int, want State) error
+	// Revert takes everything back that was set on a link. Lookups that wait for an answer of its servers fail
+	// at once.
+	Revert(ctx context.Context, index int) error
 	// Resolve looks an IPv4 address up as a program would.
 	Resolve(ctx context.Context, name string) ([]netip.Addr, error)
 }
@@ -198,6 +201,12 @@ func (d DBus) Set(ctx context.Context, index int, want State) error {
 	})
 }
 
+func (d DBus) Revert(ctx context.Context, index int) error {
+	return d.with(ctx, func(ctx context.Context, conn *dbus.Conn) error {
+		return named(conn.Object(resolveName, resolvePath).CallWithContext(ctx, managerIface+".RevertLink", 0, int32(index)).Err, "RevertLink")
+	})
+}
+
 func (d DBus) Resolve(ctx context.Context, name string) (addrs []netip.Addr, err error) {
 	err = d.with(ctx, func(ctx context.Context, conn *dbus.Conn) error {
 		var wire []wireAddress
@@ -221,6 +230,9 @@ func (d DBus) Resolve(ctx context.Context, name string) (addrs []netip.Addr, err
 
 // named turns the two errors that callers act on into ours.
 func named(err error, what string) error {
+	if err == nil {
+		return nil
+	}
 	var e dbus.Error
 	if errors.As(err, &e) {
 		switch e.Name {

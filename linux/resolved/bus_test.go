@@ -107,6 +107,7 @@ func (f *fakeResolved) methods() map[string]any {
 		"SetLinkDNSSEC":       text("SetLinkDNSSEC", "DNSSEC"),
 		"SetLinkLLMNR":        text("SetLinkLLMNR", "LLMNR"),
 		"SetLinkMulticastDNS": text("SetLinkMulticastDNS", "MulticastDNS"),
+		"RevertLink":          func(i int32) *dbus.Error { return f.note("RevertLink", i, "DNSEx", []wireLinkServer{}) },
 		"ResolveHostname": func(_ int32, name string, family int32, _ uint64) ([]wireAddress, string, uint64, *dbus.Error) {
 			if name != "host.min.internal" || family != 2 {
 				return nil, "", 0, dbus.NewError("org.freedesktop.resolve1.DnsError.NXDOMAIN", []any{"not found"})
@@ -175,6 +176,15 @@ func TestDBus(t *testing.T) {
 	got, err := bus.Link(ctx, 7)
 	if err != nil || !reflect.DeepEqual(got, p.wanted()) || len(p.differs(got)) != 0 {
 		t.Errorf("link %+v, %v", got, err)
+	}
+	if err := bus.Revert(ctx, 7); err != nil {
+		t.Errorf("revert: %v", err)
+	}
+	if got, err := bus.Link(ctx, 7); err != nil || len(got.Servers) != 0 {
+		t.Errorf("reverted: %+v, %v", got, err)
+	}
+	if err := bus.Revert(ctx, 8); !errors.Is(err, ErrNoLink) {
+		t.Errorf("revert of an unknown link: %v", err)
 	}
 	if addrs, err := bus.Resolve(ctx, p.Control); err != nil || !slices.Equal(addrs, []netip.Addr{p.Answer}) {
 		t.Errorf("resolve: %v, %v", addrs, err)

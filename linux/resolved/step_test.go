@@ -24,6 +24,7 @@ type fakeHost struct {
 	late     int // so many calls pass until resolved hears of a new link
 	answers  bool
 	sets     []int
+	reverts  int
 
 	createErr, setErr error
 }
@@ -98,6 +99,12 @@ func (h *fakeHost) Set(_ context.Context, index int, want State) error {
 		return h.setErr
 	}
 	h.state[index] = want
+	return nil
+}
+
+func (h *fakeHost) Revert(_ context.Context, index int) error {
+	h.reverts++
+	delete(h.state, index)
 	return nil
 }
 
@@ -178,6 +185,10 @@ func TestNamesDrift(t *testing.T) {
 		apply(t, s)
 		t.Log(name)
 		probe(t, s, installer.Satisfied, "")
+		// Only another server has lookups that wait for it.
+		if want := map[bool]int{true: 1}[strings.HasPrefix(name, "server ")]; h.reverts != want {
+			t.Errorf("%d reverts, want %d", h.reverts, want)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,7 +69,7 @@ func (s *NamesStep) settle(ctx context.Context, link Link) error {
 	for {
 		err := error(nil)
 		if !set {
-			err = s.Bus.Set(ctx, link.Index, s.Params.wanted())
+			err = s.set(ctx, link)
 			set = err == nil
 		}
 		if err != nil && !errors.Is(err, ErrNoLink) {
@@ -89,6 +90,23 @@ func (s *NamesStep) settle(ctx context.Context, link Link) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// set configures the link. A lookup that waits for a server which somebody else gave it, and which cannot be
+// reached by this link, waits some 3 s to 5 s more, and every later one for the same name with it
+// (resolved 252 and 257: a transaction keeps its server): such a server goes with its lookups first.
+func (s *NamesStep) set(ctx context.Context, link Link) error {
+	want := s.Params.wanted()
+	st, err := s.Bus.Link(ctx, link.Index)
+	if err != nil {
+		return err
+	}
+	if len(st.Servers) > 0 && !slices.Equal(st.Servers, want.Servers) {
+		if err := s.Bus.Revert(ctx, link.Index); err != nil {
+			return err
+		}
+	}
+	return s.Bus.Set(ctx, link.Index, want)
 }
 
 func (s *NamesStep) works(ctx context.Context, link Link) error {
