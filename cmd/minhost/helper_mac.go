@@ -59,7 +59,7 @@ func macHelper(ctx context.Context, env *environment, l darwin.Layout, edges mac
 	h := helper.New(helperTimes(helper.Config{
 		Version: programVersion(), BootID: boot, ServiceManager: "launchd", Unenforceable: noVerdict, OneProcess: true,
 		SharedLocalhost: "macOS has no localhost per box: servers bind the box's own address",
-		Tree:            macTree{tree}, Names: names, Range: &macRangePort{}, Processes: macProcesses{table, edges.PIDOf}, Sockets: macSockets{}, Peers: helper.KernelPeers{},
+		Tree:            macTree{tree}, Names: names, Range: &macRangePort{}, Processes: macProcesses{table, edges.PIDOf}, Sockets: macSockets{}, Peers: macPeers{table, edges.CredOf},
 		Checker: macChecker{}, Store: store, Operators: operatorCheck(files, l.Operators), Local: macLocal,
 		Log: env.Log,
 	}))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gominimal/minhost/darwin/launchd"
 	"github.com/gominimal/minhost/darwin/loopback"
+	"github.com/gominimal/minhost/darwin/procs"
 	"github.com/gominimal/minhost/installer/host"
 )
 
@@ -17,6 +18,7 @@ func newPlatform() platform {
 			return loopback.Fallback{First: loopback.Kernel{Gate: gate}, Second: loopback.Ifconfig{Run: host.Exec{Gate: gate}}}
 		},
 		Activate: launchd.Activate,
+		CredOf:   procs.CredOf,
 		Libc:     libcLookup,
 	})
 }

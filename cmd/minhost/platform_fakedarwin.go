@@ -9,7 +9,10 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gominimal/minhost/darwin/loopback"
+	"github.com/gominimal/minhost/darwin/procs"
 	"github.com/gominimal/minhost/installer/host"
 	"github.com/gominimal/minhost/verify/fakedarwin"
 )
@@ -24,6 +27,7 @@ func newPlatform() platform {
 			return loopback.Fallback{First: loopback.Ifconfig{Run: fakeKernel{gate}}, Second: ifconfig}
 		},
 		Activate: fakeActivate,
+		CredOf:   fakeCredOf,
 		PIDOf:    fakePIDOf,
 	})
 }
@@ -61,6 +65,15 @@ func fakeActivate(names ...string) ([]*os.File, error) {
 		}
 	}
 	return files, nil
+}
+
+// fakeCredOf is the word of the kernel that the model runs on.
+func fakeCredOf(fd int) (procs.Cred, error) {
+	u, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return procs.Cred{}, err
+	}
+	return procs.Cred{UID: u.Uid, PID: int(u.Pid)}, nil
 }
 
 // fakePIDOf: the runner of the model is a Linux program and sends pidfds.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gominimal/minhost/darwin"
 	"github.com/gominimal/minhost/darwin/loopback"
+	"github.com/gominimal/minhost/darwin/procs"
 	"github.com/gominimal/minhost/darwin/resolverfile"
 	"github.com/gominimal/minhost/installer"
 	"github.com/gominimal/minhost/installer/host"
@@ -30,6 +31,8 @@ type macEdges struct {
 	Interfaces func(host.Gate) loopback.Interfaces
 	// Activate takes over the sockets that launchd holds.
 	Activate func(names ...string) ([]*os.File, error)
+	// CredOf reads who is at the other end of a connected unix socket.
+	CredOf func(fd int) (procs.Cred, error)
 	// PIDOf reads the pid of a process descriptor; nil where there are none.
 	PIDOf func(*os.File) (int, error)
 	// Libc looks a name up by getaddrinfo; nil on the model, where that would be another system's.

@@ -1,7 +1,6 @@
 package launchd
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -44,13 +43,14 @@ func activate(name string) ([]*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list *int32
+	var list *int32 // int launch_activate_socket(const char *name, int **fds, size_t *cnt): 0 or an errno
 	var count uint
 	r, _, _ := syscall_syscall(launchActivateSocket, uintptr(unsafe.Pointer(text)), uintptr(unsafe.Pointer(&list)), uintptr(unsafe.Pointer(&count)))
-	switch errno := syscall.Errno(r); {
-	case errors.Is(errno, syscall.ENOENT), errors.Is(errno, syscall.ESRCH):
+	switch errno := syscall.Errno(uint32(r)); errno { // of an int the register's upper half says nothing
+	case 0:
+	case syscall.ENOENT, syscall.ESRCH: // no such name in the plist; no job of launchd
 		return nil, nil
-	case errno != 0:
+	default:
 		return nil, errno
 	}
 	var files []*os.File

@@ -2,6 +2,7 @@ package loopback
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
@@ -90,6 +91,14 @@ func Compare(have []Alias) Difference {
 		}
 	}
 	return d
+}
+
+// maskOf reads what package net found: the last four octets, or none where the kernel told no mask.
+func maskOf(m net.IPMask) uint32 {
+	if len(m) < 4 {
+		return 0
+	}
+	return binary.BigEndian.Uint32(m[len(m)-4:])
 }
 
 // Unbound binds every address of the range for a moment and returns those that cannot be bound, with

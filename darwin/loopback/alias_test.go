@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -189,5 +190,15 @@ func TestIfconfig(t *testing.T) {
 	want := []string{"/sbin/ifconfig lo0 alias 127.0.64.7 netmask 255.255.255.255", "/sbin/ifconfig lo0 -alias 127.0.64.7"}
 	if got := r.Ran(); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestMaskOf(t *testing.T) {
+	for want, m := range map[uint32]net.IPMask{
+		HostMask: net.CIDRMask(32, 32), 0xff000000: net.CIDRMask(8, 32), 0xffffff00: net.CIDRMask(120, 128), 0: nil,
+	} {
+		if got := maskOf(m); got != want {
+			t.Errorf("%v is 0x%08x, want 0x%08x", m, got, want)
+		}
 	}
 }

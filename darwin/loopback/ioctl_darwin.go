@@ -36,8 +36,7 @@ func (Kernel) List(context.Context) ([]Alias, error) {
 			continue
 		}
 		a, _ := netip.AddrFromSlice(n.IP.To4())
-		m := n.Mask[len(n.Mask)-4:]
-		all = append(all, Alias{a, uint32(m[0])<<24 | uint32(m[1])<<16 | uint32(m[2])<<8 | uint32(m[3])})
+		all = append(all, Alias{a, maskOf(n.Mask)})
 	}
 	return all, nil
 }

@@ -21,8 +21,13 @@ type Kernel struct {
 
 var _ Table = (*Kernel)(nil)
 
-// zombie is SZOMB of <sys/proc.h>.
-const zombie = 5
+// Of <sys/proc.h>. A process that ends has exiting from the first, then nobody can watch it any more, then
+// who watched it is told (NOTE_EXIT), and only then is it a zombie (xnu 11417, bsd/kern/kern_exit.c): who
+// looked for zombies alone would find it alive behind its own end.
+const (
+	zombie  = 5      // SZOMB of p_stat
+	exiting = 0x2000 // P_WEXIT of p_flag
+)
 
 // New opens the queue and reads it in a goroutine of its own until the process ends.
 func New() (*Kernel, error) {
@@ -44,7 +49,7 @@ func (k *Kernel) Info(pid int) (Info, error) {
 		return Info{}, fmt.Errorf("process %d: %w", pid, fs.ErrNotExist)
 	case err != nil:
 		return Info{}, fmt.Errorf("process %d: %w", pid, err)
-	case p.Proc.P_stat == zombie || int(p.Proc.P_pid) != pid:
+	case p.Proc.P_stat == zombie || p.Proc.P_flag&exiting != 0 || int(p.Proc.P_pid) != pid:
 		return Info{}, fmt.Errorf("process %d: %w", pid, fs.ErrNotExist)
 	}
 	start := p.Proc.P_starttime
@@ -59,7 +64,7 @@ func (k *Kernel) Info(pid int) (Info, error) {
 const recheck = 30 * time.Second
 
 // Wait implements Table. It asks for the event first and looks at the process then: an end in between is
-// seen by one of both.
+// seen by one of both. ESRCH is the answer for a process that ends as well as for one that has ended.
 func (k *Kernel) Wait(ctx context.Context, pid int, start string) error {
 	ended := make(chan struct{}, 1)
 	k.enter(pid, ended)

@@ -18,8 +18,8 @@ type Info struct {
 
 // Table is the edge to the kernel's processes.
 type Table interface {
-	// Info is fs.ErrNotExist for a pid that nobody has, and for one that has ended and waits for its
-	// parent.
+	// Info is fs.ErrNotExist for a pid that nobody has, and for one whose process is ending or has ended
+	// and waits for its parent.
 	Info(pid int) (Info, error)
 	// Wait returns nil once the process that started then has ended, or the context's error.
 	Wait(ctx context.Context, pid int, start string) error

@@ -2,6 +2,7 @@ package procs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -59,5 +60,32 @@ func TestPoll(t *testing.T) {
 	cancel()
 	if err := poll(ctx, m, 7, "b", time.Hour); err == nil {
 		t.Error("a process that lives is waited for")
+	}
+}
+
+// TestHold: a number that was given away while it was looked at, and a connection that nobody has any
+// more, are no peer.
+func TestHold(t *testing.T) {
+	m := model{7: {PID: 7, Start: "a"}, 8: {PID: 8, Start: "b"}}
+	for name, c := range map[string]struct {
+		answers []Cred
+		ok      bool
+	}{
+		"lives":      {[]Cred{{UID: 501, PID: 7}, {UID: 501, PID: 7}}, true},
+		"gone":       {[]Cred{{UID: 501, PID: 9}, {UID: 501, PID: 9}}, false},
+		"given away": {[]Cred{{UID: 501, PID: 7}, {UID: 501, PID: 8}}, false},
+		"closed":     {[]Cred{{UID: 501, PID: 7}}, false},
+		"never":      {nil, false},
+	} {
+		n := 0
+		cred, info, err := Hold(m, func() (Cred, error) {
+			if n++; n > len(c.answers) {
+				return Cred{}, errors.New("not connected")
+			}
+			return c.answers[n-1], nil
+		})
+		if (err == nil) != c.ok || c.ok && (cred.UID != 501 || info.Start != "a") {
+			t.Errorf("%s: %+v %+v %v", name, cred, info, err)
+		}
 	}
 }
