@@ -12,6 +12,8 @@ type Layout struct {
 	Run       string // made by the helper; what is in it names its boot
 	Socket    string // the helper's, 0666
 	Zone      string // written by the helper, watched by the answerer
+	Reports   string // unix datagrams of the answerer to the helper: counters, lookups
+	Lookups   string // there while somebody watches lookups
 	Leases    string // one file a lease
 	Boxes     string // one note a box
 	HelperPID string // lock file of the helper
@@ -33,6 +35,8 @@ func DefaultLayout() Layout {
 		Run:       run,
 		Socket:    run + "/helper.sock",
 		Zone:      run + "/zone",
+		Reports:   run + "/reports.sock",
+		Lookups:   run + "/lookups",
 		Leases:    run + "/leases",
 		Boxes:     run + "/boxes",
 		HelperPID: run + "/helper.lock",

@@ -60,13 +60,14 @@ func macHelper(ctx context.Context, env *environment, l darwin.Layout, edges mac
 		Version: programVersion(), BootID: boot, ServiceManager: "launchd", Unenforceable: noVerdict, OneProcess: true,
 		SharedLocalhost: "macOS has no localhost per box: servers bind the box's own address",
 		Tree:            macTree{tree}, Names: names, Range: &macRangePort{}, Processes: macProcesses{table, edges.PIDOf}, Sockets: macSockets{}, Peers: macPeers{table, edges.CredOf},
-		Checker: macChecker{}, Store: store, Operators: operatorCheck(files, l.Operators), Local: macLocal,
+		Checker: macChecker{}, Store: store, Operators: operatorCheck(files, l.Operators), Local: macLocal, Audience: audienceFile{files, l.Lookups},
 		Log: env.Log,
 	}))
 	defer h.Close()
 	if err := h.Replay(ctx); err != nil {
 		return fmt.Errorf("helper: replay: %w", err)
 	}
+	go macHear(ctx, env, l, h)
 	go names.run(ctx)
 	socket, err := macListen(files, l.Socket)
 	if err != nil {

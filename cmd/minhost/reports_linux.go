@@ -7,9 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gominimal/minhost/installer/api"
 	"github.com/gominimal/minhost/installer/helper"
-	"github.com/gominimal/minhost/installer/host"
 	"github.com/gominimal/minhost/linux/cut"
 	"github.com/gominimal/minhost/resolverd"
 	answers "github.com/gominimal/minhost/resolverd/report"
@@ -34,12 +32,11 @@ func hearAnswerer(ctx context.Context, path string, h *helper.Helper, flows *cut
 			if x.Lease == 0 && x.View == resolverd.BoxView.String() {
 				x.Lease = asker(ctx, flows, x.Network, x.From, log)
 			}
-			h.LookedUp(helper.Lookup{Number: x.Lease, View: x.View, Protocol: x.Network, From: x.From, Name: x.Name,
-				Type: x.TypeText(), Answer: x.Answer.String(), Missed: x.Missed})
+			h.LookedUp(looked(x))
 		},
 		Repaired: func(x answers.Repaired) { h.Repaired(x.What) },
 		Counters: func(c answers.Counters) { h.Answered(counted(c)) },
-		Bad:      func(p answers.Peer, err error) { log.Debug("report", "uid", p.UID, "pid", p.PID, "cause", err) },
+		Bad:      badReport(log),
 	})
 	if err != nil {
 		log.Error("refused lookups are told no more", "cause", err)
@@ -62,28 +59,4 @@ func asker(ctx context.Context, flows *cut.Cutter, network string, from netip.Ad
 		log.Debug("whose lookup", "cause", err)
 	}
 	return number
-}
-
-// counted is every kind, those with nothing too: who reads a gauge wants to see the zero.
-func counted(c answers.Counters) []api.Counter {
-	var out []api.Counter
-	for kind, n := range c {
-		out = append(out, api.Counter{Kind: answers.Kind(kind).String(), Count: int(n)})
-	}
-	return out
-}
-
-// audienceFile is the file that tells the answerer to report every lookup, for a minute from when it was
-// written. That it is there says all.
-type audienceFile struct {
-	fs   host.FS
-	path string
-}
-
-// Want implements helper.Audience.
-func (a audienceFile) Want(yes bool) error {
-	if yes {
-		return a.fs.WriteFile(a.path, nil, host.Attr{Mode: 0o644})
-	}
-	return gone(a.fs.Remove(a.path))
 }

@@ -53,7 +53,7 @@ func macResolverd(ctx context.Context, env *environment, l darwin.Layout, edges 
 	env.Log.Info("ready", append([]any{"part", "answerer"}, (darwin.Boot{Run: host.Exec{}}).Stamp(ctx)...)...)
 	runtime.GOMAXPROCS(max(resolverd.Processors, runtime.GOMAXPROCS(0)))
 	return resolverd.Run(ctx, resolverd.Config{
-		Port: resolverd.DefaultPort, Files: files, ZoneFile: l.Zone, BootID: boot, Log: env.Log,
+		Port: resolverd.DefaultPort, Files: files, ZoneFile: l.Zone, BootID: boot, Report: l.Reports, Watched: l.Lookups, Log: env.Log,
 	})
 }
 

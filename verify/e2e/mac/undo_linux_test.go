@@ -109,7 +109,7 @@ func TestUmask(t *testing.T) {
 	for path, mode := range map[string]os.FileMode{"Library/LaunchDaemons/dev.minimal.helper.plist": 0o644, "private/etc/resolver/min.internal": 0o644,
 		"private/etc/resolver": 0o755, "Library/PrivilegedHelperTools": 0o755, "Library/PrivilegedHelperTools/dev.minimal.minhost": 0o755,
 		"Library/Application Support/minhost": 0o755, "Library/Application Support/minhost/journal.json": 0o600, "Library/Application Support/minhost/run": 0o755,
-		"Library/Application Support/minhost/run/helper.sock": 0o666, "private/var/log/dev.minimal.resolverd.log": 0o644} {
+		"Library/Application Support/minhost/run/helper.sock": 0o666, "Library/Application Support/minhost/run/reports.sock": 0o600, "private/var/log/dev.minimal.resolverd.log": 0o644} {
 		if fi, err := os.Stat(filepath.Join(m.Root, path)); err != nil || fi.Mode().Perm() != mode {
 			t.Errorf("%s: %v %v, want %v", path, fi.Mode(), err, mode)
 		}
