@@ -63,7 +63,17 @@ func macPlatform(edges macEdges) platform {
 
 // macObserve has no row for the box view: no lookup of a box is redirected on a Mac.
 func macObserve(ctx context.Context, l darwin.Layout) []verify.Row {
-	return []verify.Row{verify.Range(ctx, verify.Bind), verify.Answer(ctx, "lookups", verify.AnswererAddress, probe.Check), macRuns(ctx, l.Program)}
+	return []verify.Row{macRelease(ctx), verify.Range(ctx, verify.Bind), verify.Answer(ctx, "lookups", verify.AnswererAddress, probe.Check), macRuns(ctx, l.Program)}
+}
+
+// macRelease is no check: who reads the report wants to know of which macOS it is.
+func macRelease(ctx context.Context) verify.Row {
+	row := verify.Row{Name: "system", State: verify.OK}
+	var err error
+	if row.Detail, err = darwin.Release(ctx, host.Exec{}); err != nil {
+		row.State, row.Detail, row.Next = verify.Unknown, err.Error(), "sw_vers"
+	}
+	return row
 }
 
 // macRuns starts the installed program. macOS kills one whose signature it does not believe (overwritten in

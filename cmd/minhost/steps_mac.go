@@ -63,7 +63,7 @@ func macSteps(env *environment, l darwin.Layout, edges macEdges, disk *host.Disk
 		Range:    macRange(env, edges, gate),
 		Loopback: launchd.New(disk, control, loop), Answerer: launchd.New(disk, control, answerer), Helper: launchd.New(disk, control, helper),
 		Names: &resolverfile.Step{Zone: zone, FS: disk, System: resolverfile.System{Run: run}, Clock: clock,
-			Known: "minhost." + zone.Name, Answers: macAnswers, Libc: edges.Libc},
+			Known: "minhost." + zone.Name, Answers: macAnswers, Asked: macAsked(env), Libc: edges.Libc},
 	}), nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -47,15 +48,21 @@ func (c Control) call(ctx context.Context, reads bool, args ...string) (int, hos
 // failure is what the user reads of a code that stays.
 func failure(verb, label string, code int, stderr []byte) error {
 	said := strings.Join(strings.Fields(string(stderr)), " ")
+	why, next := said, "launchctl error "+strconv.Itoa(code)
 	switch {
 	case code == codeDisabled || strings.Contains(said, "Service is disabled"):
-		return fmt.Errorf("launchctl %s %s: the label is disabled; look: launchctl print-disabled system; enable it: sudo launchctl enable %s", verb, label, target(label))
+		why, next = "the label is disabled", "launchctl print-disabled system; enable it: sudo launchctl enable "+target(label)
 	case code == codeBadFile || strings.Contains(said, "bad ownership"):
-		return fmt.Errorf("launchctl %s %s: launchd refuses owner or mode of the plist; look: ls -l %s", verb, label, Dir)
-	case code == codeIO || code == codeAlready:
-		return fmt.Errorf("launchctl %s %s: code %d (%s): an older job of this label does not go away; look: launchctl print %s", verb, label, code, said, target(label))
+		why, next = "launchd refuses owner or mode of the plist", "ls -l "+Dir
+	case code == codeInProgress || code == codeAlready:
+		why, next = "an older job of this label does not go away", "launchctl print "+target(label)
+	case code == codeIO: // it is not disabled, and owner and mode are right: the step sees to both
+		why = "an older job of this label does not go away, or launchd cannot read the plist (" + said + ")"
+		next = "launchctl print " + target(label) + "; plutil -lint " + Dir + "/" + label + ".plist"
+	case code == codeNoProcess || code == codeNotFound:
+		why, next = "launchd has no such job", "launchctl print "+target(label)+"; load it: minhost finalize-install"
 	}
-	return fmt.Errorf("launchctl %s %s: code %d: %s", verb, label, code, said)
+	return fmt.Errorf("launchctl %s %s: code %d: %s; look: %s", verb, label, code, why, next)
 }
 
 // Status asks for one job. A label that is not loaded is no error (113, on some releases after a line

@@ -2,6 +2,7 @@ package launchd
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -134,5 +135,35 @@ func TestNoReads(t *testing.T) {
 	_, err2 := ctl.Disabled(t.Context(), "x")
 	if err1 != nil || err2 != nil || tally.N() != 0 {
 		t.Errorf("%v %v, changes %v", err1, err2, tally.Changes())
+	}
+}
+
+// TestFailure is what a person reads of each code that stays: what it means, and what to type next.
+func TestFailure(t *testing.T) {
+	for _, c := range []struct {
+		code   int
+		stderr string
+		want   []string
+	}{
+		{3, "Boot-out failed: 3: No such process", []string{"no such job", "minhost finalize-install"}},
+		{5, "Bootstrap failed: 5: Input/output error", []string{"does not go away", "Input/output error", "launchctl print system/x", "plutil -lint /Library/LaunchDaemons/x.plist"}},
+		{5, "x.plist: Service is disabled", []string{"is disabled", "sudo launchctl enable system/x"}},
+		{5, "x.plist: Path had bad ownership/permissions", []string{"owner or mode", "ls -l /Library/LaunchDaemons"}},
+		{36, "Boot-out failed: 36: Operation now in progress", []string{"does not go away", "launchctl print system/x"}},
+		{37, "Bootstrap failed: 37: Operation already in progress", []string{"does not go away", "launchctl print system/x"}},
+		{113, "Bad request.\nCould not find service", []string{"no such job", "minhost finalize-install"}},
+		{119, "Bootstrap failed: 119", []string{"is disabled", "print-disabled", "sudo launchctl enable system/x"}},
+		{122, "Bootstrap failed: 122", []string{"owner or mode", "ls -l /Library/LaunchDaemons"}},
+		{78, "Function not\n implemented", []string{"Function not implemented", "launchctl error 78"}},
+	} {
+		text := failure("verb", "x", c.code, []byte(c.stderr)).Error()
+		for _, w := range append(c.want, "launchctl verb x: code "+strconv.Itoa(c.code)+": ", "; look: ") {
+			if !strings.Contains(text, w) {
+				t.Errorf("%d: %q lacks %q", c.code, text, w)
+			}
+		}
+		if strings.Contains(text, "\n") {
+			t.Errorf("%d: %q", c.code, text)
+		}
 	}
 }

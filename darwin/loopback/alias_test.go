@@ -179,6 +179,24 @@ func TestEnsureGivesUp(t *testing.T) {
 	}
 }
 
+// TestUnbound: every address is bound, none for another, and the ones that cannot be are told with a cause.
+func TestUnbound(t *testing.T) {
+	var asked []netip.Addr
+	bad, err := Unbound(func(a netip.Addr) error {
+		asked = append(asked, a)
+		if b := a.As4(); b[3] == 17 || b[3] == 254 {
+			return errors.New("absent " + a.String())
+		}
+		return nil
+	})
+	if !slices.Equal(asked, Wanted()) || len(asked) != Count {
+		t.Errorf("%d addresses bound", len(asked))
+	}
+	if len(bad) != 2 || bad[0] != netip.MustParseAddr("127.0.64.17") || err == nil || err.Error() != "absent 127.0.64.17" {
+		t.Errorf("%v %v", bad, err)
+	}
+}
+
 // TestIfconfig: the words that ifconfig gets. The mask is among them.
 func TestIfconfig(t *testing.T) {
 	r := hosttest.NewRunner(nil)

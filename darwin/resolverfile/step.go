@@ -28,6 +28,9 @@ type Step struct {
 	Known string
 	// Answers asks the answerer itself, past the system.
 	Answers func(context.Context) error
+	// Asked looks a name up that nobody looked up before, and tells whether the question came to the answerer;
+	// known is false where nobody can tell. Nil never knows.
+	Asked func(ctx context.Context, look func(ctx context.Context, name string)) (asked, known bool)
 	// Libc looks a name up by getaddrinfo; nil where that would ask another system's resolver.
 	Libc func(context.Context, string) (netip.Addr, error)
 }
@@ -103,7 +106,7 @@ func (s *Step) probeLookup(ctx context.Context, obs installer.Observation, confl
 			cause = "another resolver has the domain: " + strings.Join(conflicts, ", ")
 		}
 		obs.State = installer.Blocked
-		obs.Detail = fmt.Sprintf("scutil --dns is right, and %s answers, but the system's lookup gets elsewhere: %s (%v)", s.Zone.Server, cause, err)
+		obs.Detail = fmt.Sprintf("scutil --dns is right, and %s answers, but the system's lookup %s: %s (%v)", s.Zone.Server, s.where(ctx), cause, err)
 		obs.Next = "exempt " + s.Zone.Name + " there (System Settings > General > Device Management, > VPN, > Network); then: sudo killall -HUP mDNSResponder"
 		return obs
 	}
@@ -112,6 +115,23 @@ func (s *Step) probeLookup(ctx context.Context, obs installer.Observation, confl
 		obs.Detail += "; beside it, read as resolvers too: " + strings.Join(beside, ", ")
 	}
 	return obs
+}
+
+// where tells what became of the system's lookup, as far as anybody can know.
+func (s *Step) where(ctx context.Context) string {
+	if s.Asked == nil {
+		return "gets elsewhere"
+	}
+	asked, known := s.Asked(ctx, func(ctx context.Context, name string) {
+		_, _ = s.System.Lookup(ctx, name) // there is no such name: only the question counts
+	})
+	switch {
+	case !known:
+		return "gets elsewhere"
+	case asked:
+		return "comes to it, and the answer is not taken"
+	}
+	return "does not come to it"
 }
 
 func (s *Step) lookup(ctx context.Context) error {

@@ -93,6 +93,39 @@ func TestApplyUndo(t *testing.T) {
 	}
 }
 
+// TestElsewhere: lookups get elsewhere although the file is right; where that can be known the detail says
+// whether the answerer was asked.
+func TestElsewhere(t *testing.T) {
+	for want, c := range map[string]struct{ asked, known bool }{
+		"does not come to it": {false, true}, "comes to it, and the answer is not taken": {true, true}, "gets elsewhere": {true, false},
+	} {
+		s, _, r := mac(t)
+		if err := s.Apply(t.Context(), &installer.Record{}); err != nil {
+			t.Fatal(err)
+		}
+		var looked []string
+		r.On(dscacheutilPath, func(c host.Command) (host.Result, error) {
+			looked = append(looked, c.Args[len(c.Args)-1])
+			return host.Result{}, nil
+		})
+		s.Asked = func(ctx context.Context, look func(context.Context, string)) (bool, bool) {
+			look(ctx, "fresh.min.internal")
+			return c.asked, c.known
+		}
+		o, err := s.Probe(t.Context())
+		if err != nil || o.State != installer.Blocked || !strings.Contains(o.Detail, want) || !strings.Contains(o.Detail, "profile") || len(o.Detail) > 255 {
+			t.Errorf("want %q: %+v %v", want, o, err)
+		}
+		if strings.Join(looked, " ") != "minhost.min.internal fresh.min.internal" {
+			t.Errorf("looked up %q", looked)
+		}
+		s.Answers = func(context.Context) error { return errors.New("connection refused") }
+		if o, err := s.Probe(t.Context()); err != nil || !strings.Contains(o.Detail, "the answerer does not answer") || !strings.Contains(o.Loses, "stalls") {
+			t.Errorf("a dead answerer: %+v %v", o, err)
+		}
+	}
+}
+
 // TestTemporaryNames: every change of the folder is a rename into it, a removal, or the folder itself.
 func TestTemporaryNames(t *testing.T) {
 	s, root, _ := mac(t)

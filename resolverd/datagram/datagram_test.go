@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"testing"
 	"time"
 )
@@ -207,5 +208,17 @@ func TestAllocatesNothing(t *testing.T) {
 				t.Errorf("%v allocations", n)
 			}
 		})
+	}
+}
+
+// TestNoControlData: a Mac binds a socket to every interface whose reply has control data. No test but a Mac's
+// would see that, so the calls that could carry any are not made.
+func TestNoControlData(t *testing.T) {
+	text, err := os.ReadFile("datagram.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(text, []byte("WriteToUDPAddrPort(")) || bytes.Contains(text, []byte("WriteMsg")) || bytes.Contains(text, []byte("Sendmsg")) {
+		t.Error("a reply goes out by another call than WriteToUDPAddrPort")
 	}
 }

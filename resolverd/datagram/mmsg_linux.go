@@ -1,3 +1,5 @@
+//go:build !fakedarwin
+
 package datagram
 
 import (

@@ -34,6 +34,8 @@ type Mac struct {
 	NoPrompt bool
 	// Profile stands for an encrypted-DNS profile: no lookup gets to a resolver file.
 	Profile bool
+	// Deaf has the resolver ask and take no answer, as a filter in between does.
+	Deaf bool
 	// Offline takes the network away: who asks with AI_ADDRCONFIG gets no A.
 	Offline bool
 	// AtBoot is called before launchd's jobs start.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 // TestMistakes plants each mistake in a copy of its file, and wants the named test to turn red: a table
 // of mistakes that nobody plants proves nothing.
 func TestMistakes(t *testing.T) {
-	for _, m := range mistakes {
+	for _, m := range slices.Concat(mistakes, lookups) {
 		t.Run(m.what, func(t *testing.T) {
 			t.Parallel()
 			m.plant(t)

@@ -170,7 +170,7 @@ func (r *resolver) ask(f file, name string, kind uint16) (addr netip.Addr, ttl t
 	q := new(dns.Msg).SetQuestion(dns.Fqdn(name), kind)
 	c := &dns.Client{Timeout: time.Second}
 	reply, _, err := c.Exchange(q, netip.AddrPortFrom(netip.MustParseAddr(f.server), uint16(f.port)).String())
-	if err != nil || len(reply.Question) != 1 || reply.Question[0] != q.Question[0] {
+	if err != nil || r.mac.Deaf || len(reply.Question) != 1 || reply.Question[0] != q.Question[0] {
 		return addr, 0, false
 	}
 	for _, rr := range reply.Answer {

@@ -89,8 +89,12 @@ func TestLookupsElsewhere(t *testing.T) {
 	m.install()
 	m.Profile = true
 	m.want(0, m.as(0, "/usr/bin/killall", "-HUP", "mDNSResponder"))
-	m.want(0, m.root("verify"), "scutil --dns is right", "encrypted-DNS profile", "exempt min.internal")
-	m.Profile = false
+	m.want(0, m.root("verify"), "scutil --dns is right", "does not come to it", "encrypted-DNS profile", "exempt min.internal")
+	m.want(0, m.ada("verify"), "gets elsewhere", "encrypted-DNS profile") // the host's lookups are root's to hear of
+	m.Profile, m.Deaf = false, true
+	m.want(0, m.as(0, "/usr/bin/killall", "-HUP", "mDNSResponder"))
+	m.want(0, m.root("verify"), "comes to it, and the answer is not taken")
+	m.Deaf = false
 	m.want(0, m.as(0, "/usr/bin/killall", "-HUP", "mDNSResponder"))
 	m.put("private/etc/resolver/min.internal.bak", "nameserver 127.0.0.1\n")
 	m.want(0, m.ada("verify"), "beside it, read as resolvers too: /private/etc/resolver/min.internal.bak")

@@ -18,7 +18,7 @@ func TestInstall(t *testing.T) {
 	if n := m.Prompts(); n != 1 {
 		t.Errorf("%d prompts, want one in all", n)
 	}
-	m.want(0, m.ada("verify"), "this host is ready")
+	m.want(0, m.ada("verify"), "this host is ready", "macOS 26.0 (25A1)")
 	if !m.complete() {
 		t.Errorf("lo0: %v", m.Aliases())
 	}
