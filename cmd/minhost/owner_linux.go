@@ -86,9 +86,9 @@ func (c groundChecker) owned(ctx context.Context, check api.Check, lacks error) 
 	default:
 		check.State = api.CheckStateWarning
 		check.Detail = api.Text("the table belongs to the helper's socket, which the service manager keeps: nobody else flushes it (" + lacks.Error() + ")")
-		check.Loses = "a process in boxes is open before the helper starts, and when helper and service manager both lose the table's socket"
+		check.Loses = "a process in boxes is open before the helper starts, and when helper and service manager both lose the table's socket, as when the helper's unit is stopped"
 		if persists {
-			check.Loses = "a process in boxes is open before the helper starts; when helper and service manager both lose the table's socket a flush opens boxes"
+			check.Loses = "a process in boxes is open before the helper starts; when helper and service manager both lose the table's socket, as when the helper's unit is stopped, a flush opens boxes"
 		}
 		check.Loses, check.Next = check.Loses+"; packets to half-open connections of a box are not judged", "a kernel with CONFIG_CGROUP_BPF"
 	}

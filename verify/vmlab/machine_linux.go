@@ -57,7 +57,7 @@ func Prepare(t testing.TB, suite string) *Machine {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{Minhost, Next, Probe, Musl} {
+	for _, name := range []string{Minhost, Next, Faulty, Probe, Musl} {
 		if _, err := os.Stat(filepath.Join(os.Getenv(binEnv), name)); name == Musl && err != nil {
 			continue
 		}

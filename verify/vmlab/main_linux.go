@@ -19,9 +19,10 @@ const binEnv = "MINHOST_LAB_BIN"
 
 // Programs that Main builds, for Program.
 const (
-	// Minhost is the program, Next a later version of it.
+	// Minhost is the program, Next a later version of it, Faulty one that tests can tell what its kernel lacks.
 	Minhost = "minhost"
 	Next    = "minhost-next"
+	Faulty  = "minhost-faulty"
 	// Probe is verify/vmlab/probe.
 	Probe = "probe"
 	// Musl looks a name up as programs do that are linked to musl; not there without musl-gcc.
@@ -81,11 +82,12 @@ func prepare(suites []string) (string, error) {
 		// Another user than root runs them too.
 		err = os.Chmod(dir, 0o755)
 	}
-	for _, p := range []struct{ name, pkg, version string }{
-		{Minhost, "cmd/minhost", "lab"}, {Next, "cmd/minhost", "lab-next"}, {Probe, "verify/vmlab/probe", ""},
+	for _, p := range []struct{ name, pkg, version, tags string }{
+		{Minhost, "cmd/minhost", "lab", ""}, {Next, "cmd/minhost", "lab-next", ""}, {Faulty, "cmd/minhost", "lab", "faultpoints"},
+		{Probe, "verify/vmlab/probe", "", ""},
 	} {
 		if err == nil {
-			err = build(filepath.Join(dir, p.name), module+p.pkg, p.version)
+			err = build(filepath.Join(dir, p.name), module+p.pkg, p.version, p.tags)
 		}
 	}
 	if err == nil {
@@ -111,8 +113,8 @@ func buildMusl(file string) error {
 	return nil
 }
 
-func build(file, pkg, version string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+version, "-o", file, pkg)
+func build(file, pkg, version, tags string) error {
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+version, "-tags", tags, "-o", file, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", pkg, err, out)
