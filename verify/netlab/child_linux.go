@@ -100,7 +100,7 @@ func (p *Proc) PID() int { return p.cmd.Process.Pid }
 // Line reads one line of its output; the test fails when there is none within ten seconds.
 func (p *Proc) Line() string {
 	p.t.Helper()
-	timer := time.AfterFunc(10*time.Second, func() { p.cmd.Process.Kill() })
+	timer := time.AfterFunc(Patience(10*time.Second), func() { p.cmd.Process.Kill() })
 	defer timer.Stop()
 	line, err := p.out.ReadString('\n')
 	if err != nil {
@@ -120,7 +120,7 @@ func (p *Proc) Kill() {
 func (p *Proc) Stop() string {
 	p.t.Helper()
 	p.in.Close()
-	timer := time.AfterFunc(10*time.Second, func() { p.cmd.Process.Kill() })
+	timer := time.AfterFunc(Patience(10*time.Second), func() { p.cmd.Process.Kill() })
 	defer timer.Stop()
 	rest, _ := io.ReadAll(p.out)
 	if err := p.cmd.Wait(); err != nil {

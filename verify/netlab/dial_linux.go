@@ -21,7 +21,7 @@ type Dial struct {
 	Address string // "127.0.0.1:80", "[::1]:80"
 	Mark    uint32 // SO_MARK, when not 0
 	Local   string // address to bind first, "" for none
-	// Timeout of each step; 0 is 300 ms.
+	// Timeout of each step; 0 is Patience of 300 ms.
 	Timeout time.Duration
 }
 
@@ -89,7 +89,7 @@ func dialChild(args []string) int {
 // Do makes the attempt in this process.
 func (d Dial) Do() Outcome {
 	if d.Timeout == 0 {
-		d.Timeout = 300 * time.Millisecond
+		d.Timeout = Patience(300 * time.Millisecond)
 	}
 	to, family := sockaddr(d.Address)
 	kind := unix.SOCK_STREAM

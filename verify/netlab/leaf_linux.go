@@ -43,7 +43,7 @@ func Leaf(t testing.TB, name string) *cgroup.Leaf {
 	}
 	t.Cleanup(func() {
 		defer leaf.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), Patience(10*time.Second))
 		defer cancel()
 		if err := errors.Join(leaf.Kill(), leaf.WaitEmpty(ctx), leaf.Remove()); err != nil {
 			t.Error(err)

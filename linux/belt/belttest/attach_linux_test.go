@@ -236,9 +236,9 @@ func TestReplaceUnderTraffic(t *testing.T) {
 	old := onTree(t, netlab.Tree(t), c, nil)
 	run := func(swap func() error) (sent, arrived, swaps int) {
 		port, count := sink(t)
-		p := netlab.Start(t, netlab.Spawn{Leaf: leaf.FD()}, "flood", port, "1000")
+		p := netlab.Start(t, netlab.Spawn{Leaf: leaf.FD()}, "flood", port, fmt.Sprint(netlab.Patience(time.Second).Milliseconds()))
 		p.Line()
-		ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), netlab.Patience(900*time.Millisecond))
 		defer cancel()
 		for ; ctx.Err() == nil; swaps++ {
 			if err := swap(); err != nil {

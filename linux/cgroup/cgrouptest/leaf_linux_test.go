@@ -218,7 +218,7 @@ func TestWaitEmpty(t *testing.T) {
 }
 
 func waitEmptyErr(leaf *cgroup.Leaf) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), netlab.Patience(20*time.Second))
 	defer cancel()
 	return leaf.WaitEmpty(ctx)
 }

@@ -117,7 +117,7 @@ func hearChild(args []string) int {
 		return 1
 	}
 	fmt.Println("ready")
-	pc.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+	pc.SetReadDeadline(time.Now().Add(netlab.Patience(300 * time.Millisecond)))
 	buf := make([]byte, 100)
 	n, _, err := pc.ReadFrom(buf)
 	if err != nil {
@@ -171,7 +171,7 @@ func shortlyChild(args []string) int {
 		return 1
 	}
 	for range 4 {
-		d := net.Dialer{Timeout: 500 * time.Millisecond, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(at.Addr(), 4322)),
+		d := net.Dialer{Timeout: netlab.Patience(500 * time.Millisecond), LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(at.Addr(), 4322)),
 			Control: func(_, _ string, c syscall.RawConn) error {
 				return c.Control(func(fd uintptr) { unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) })
 			}}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gominimal/minhost/verify/netlab"
 )
 
 // holdChild opens flows and listeners ("tcp ADDR", "udp ADDR", "listen ADDR N"), says "ready", and says
@@ -81,7 +83,7 @@ func (h *held) say() string {
 	}
 	said := "listening"
 	for _, c := range h.old { // the other side speaks first
-		c.SetDeadline(time.Now().Add(300 * time.Millisecond))
+		c.SetDeadline(time.Now().Add(netlab.Patience(300 * time.Millisecond)))
 		_, err := io.ReadFull(c, make([]byte, 1))
 		if err == nil {
 			_, err = c.Write([]byte("x"))
@@ -92,7 +94,7 @@ func (h *held) say() string {
 }
 
 func octet(c net.Conn) string {
-	c.SetDeadline(time.Now().Add(300 * time.Millisecond))
+	c.SetDeadline(time.Now().Add(netlab.Patience(300 * time.Millisecond)))
 	_, err := c.Write([]byte("x"))
 	if err == nil {
 		_, err = io.ReadFull(c, make([]byte, 1))

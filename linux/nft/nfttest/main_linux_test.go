@@ -80,7 +80,7 @@ func open(t testing.TB, tree *cgroup.Tree) *nft.Table {
 }
 
 func (l *lab) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), netlab.Patience(20*time.Second))
 	l.Cleanup(cancel)
 	return ctx
 }

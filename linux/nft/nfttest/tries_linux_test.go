@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gominimal/minhost/verify/netlab"
 )
 
 // try is one way to one destination. Ways: connect, poll (non-blocking), fastopen, uring; send, sendmsg,
@@ -77,9 +79,9 @@ const (
 
 func socketOf(family, kind, proto int, brief bool) (int, error) {
 	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, proto)
-	limit := tryTime
+	limit := netlab.Patience(tryTime)
 	if brief {
-		limit = briefTime
+		limit = netlab.Patience(briefTime)
 	}
 	tv := unix.NsecToTimeval(limit.Nanoseconds())
 	unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv)
@@ -138,7 +140,7 @@ func (t *tryer) begin(way string, fd int, to unix.Sockaddr, family int) error {
 			return err
 		}
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
-		if err := again(func() error { _, err := unix.Poll(fds, int(tryTime.Milliseconds())); return err }); err != nil {
+		if err := again(func() error { _, err := unix.Poll(fds, int(netlab.Patience(tryTime).Milliseconds())); return err }); err != nil {
 			return err
 		}
 		unix.SetNonblock(fd, false)

@@ -15,8 +15,10 @@ import (
 // errMissing is something that this machine lacks for the lab.
 var errMissing = errors.New("missing")
 
-// packages of an image, beside systemd, D-Bus, nftables and iproute2.
-var packages = []string{"systemd-resolved", "libnss-resolve", "procps", "curl", "kmod", "linux-image-cloud-amd64"}
+// packages of an image, beside systemd, D-Bus, nftables and iproute2: names, what the tests of single
+// packages run, and AppArmor, which a Debian host has.
+var packages = []string{"systemd-resolved", "libnss-resolve", "procps", "curl", "kmod", "linux-image-cloud-amd64",
+	"conntrack", "iptables", "iputils-ping", "apparmor"}
 
 // programs that are needed: to make an image, and to boot it.
 var (
@@ -89,9 +91,12 @@ func image(suite string) (string, error) {
 	return dir, nil
 }
 
-// build makes a program for the guest.
-func build(file, pkg string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", file, "github.com/gominimal/minhost/"+pkg)
+const module = "github.com/gominimal/minhost/"
+
+// build makes a program for the guest; flags are of go build.
+func build(file, pkg string, flags ...string) error {
+	args := append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", file}, flags...)
+	cmd := exec.Command("go", append(args, module+pkg)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", pkg, err, out)

@@ -13,7 +13,27 @@ import (
 // newRoot is a folder of the initial ram disk.
 const newRoot = "/new"
 
-// switchRoot makes the first disk the file system and becomes its init. It returns only on failure.
+// boot makes the first disk the file system, and becomes its init; or, where the kernel's command line has
+// lab=kernel (what it does not know and has no dot is its init's environment), runs tests without it.
+// It returns only on failure.
+func boot() error {
+	if err := switchRoot(); err != nil {
+		return err
+	}
+	// The kernel gives its init none that finds ip.
+	if err := os.Setenv("PATH", path); err != nil {
+		return err
+	}
+	if os.Getenv("lab") == "kernel" {
+		return kernel()
+	}
+	if err := wire(); err != nil {
+		return err
+	}
+	return unix.Exec("/sbin/init", []string{"/sbin/init"}, os.Environ())
+}
+
+// switchRoot makes the first disk the file system.
 func switchRoot() error {
 	modules, err := filepath.Glob("/m/*.ko")
 	if err != nil {
@@ -56,7 +76,7 @@ func switchRoot() error {
 			return err
 		}
 	}
-	return unix.Exec("/sbin/init", []string{"/sbin/init"}, os.Environ())
+	return nil
 }
 
 func loadModule(path string) error {

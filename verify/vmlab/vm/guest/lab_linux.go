@@ -17,6 +17,7 @@ const (
 	beforeAll = "/var/tmp/lab-before"
 	runner    = "runner" // the account of the root that is not root
 	installed = "/usr/local/lib/minhost/minhost"
+	path      = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
 // results is the second serial port: lines "PASS name", "FAIL name: why", "LOG text".
@@ -94,7 +95,7 @@ func run(user, program string, args ...string) result {
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = "/", &out, &errs, time.Second
-	cmd.Env = []string{"LC_ALL=C.UTF-8", "TERM=dumb", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	cmd.Env = []string{"LC_ALL=C.UTF-8", "TERM=dumb", "PATH=" + path}
 	start := time.Now()
 	err := cmd.Run()
 	r := result{0, out.String(), errs.String(), time.Since(start)}

@@ -32,6 +32,7 @@ func first() string {
 	flush()
 	check("what is expected after the reboot is kept", run("", installed, "verify", "--before-reboot").good())
 	check("the unit that looks after each boot", run("", "systemctl", "enable", "minhost-verify.service").good())
+	check("boxes that start as early as they can", plantEarly())
 	return "reboot"
 }
 
@@ -52,6 +53,7 @@ func second() {
 	verify()
 	use()
 	check("the unit that looks after each boot wrote its line", unitLine())
+	earlyRan()
 	r = run("", installed, "finalize-install", "--undo", "--yes")
 	note("undo took %v", r.took)
 	check("undo", r.good())
@@ -72,7 +74,7 @@ func unitLine() error {
 
 func verify() {
 	// What hears of the network last may still be at work after a boot.
-	err := eventually(30*time.Second, "verify", func() error { return run("", installed, "verify").good() })
+	err := eventually(3*time.Minute, "verify", func() error { return run("", installed, "verify").good() })
 	if !check("verify as root", err) {
 		journal()
 	}
