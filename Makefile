@@ -98,11 +98,13 @@ bench-localhost:
 	$(GO) test -count=1 -timeout=30m -run '^$$' -bench Localhost -benchtime=1x -v ./verify/bench/localhost
 
 # The answerer beside other name servers. The first measures and needs two cores that do little
-# else, the second compares answers; peers.sh installs the others on Debian.
+# else, the second compares answers; peers.sh installs the others on Debian. As root the first measures too
+# what the host's queries take while a box floods, and what lookups by every resolver that is here take.
 bench-dns:
 	verify/dnsconf/peers.sh
 	$(GO) test -run '^$$' -bench Answer -benchmem ./resolverd
 	$(GO) run ./verify/benchdns
+	$(GO) test -run '^$$' -bench . -benchtime=1x ./resolverd/kerneltest ./verify/e2e/answerer
 
 conformance-dns:
 	verify/dnsconf/peers.sh

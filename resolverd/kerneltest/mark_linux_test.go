@@ -36,7 +36,7 @@ func lookupChild(args []string) int {
 }
 
 // confined makes leaves with a verdict of deny in the real table, under the real belt.
-func confined(t *testing.T, numbers ...uint16) (leaves []int) {
+func confined(t testing.TB, numbers ...uint16) (leaves []int) {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()

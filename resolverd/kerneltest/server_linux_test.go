@@ -33,9 +33,9 @@ const (
 )
 
 // serve runs an answerer on sockets of its own until the test ends.
-func serve(t *testing.T) { serveWith(t, func(*resolverd.Config) {}) }
+func serve(t testing.TB) { serveWith(t, func(*resolverd.Config) {}) }
 
-func serveWith(t *testing.T, change func(*resolverd.Config)) *resolverd.Server {
+func serveWith(t testing.TB, change func(*resolverd.Config)) *resolverd.Server {
 	t.Helper()
 	c := resolverd.Config{
 		Port: resolverd.DefaultPort, BoxPort: resolverd.DefaultBoxPort,

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -64,6 +65,8 @@ func answer(ctx context.Context, port, zoneFile string) error {
 	if err != nil {
 		return fmt.Errorf("port %s: %w", port, err)
 	}
-	runtime.GOMAXPROCS(max(resolverd.Processors, runtime.GOMAXPROCS(0))) // as its role in minhost does
+	// As its role in minhost does.
+	runtime.GOMAXPROCS(max(resolverd.Processors, runtime.GOMAXPROCS(0)))
+	debug.SetGCPercent(resolverd.GCPercent)
 	return resolverd.Run(ctx, resolverd.Config{Port: uint16(n), BoxPort: uint16(n) + boxPorts, ZoneFile: zoneFile, BootID: bootID, Log: slog.New(slog.DiscardHandler)})
 }

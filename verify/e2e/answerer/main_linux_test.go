@@ -24,11 +24,11 @@ const answererUser = 61353
 // answerer is the program's role over a zone file that the test writes.
 type answerer struct {
 	*rig.Process
-	t *testing.T
+	t testing.TB
 }
 
 // start runs it on the ports of the host, with lines of the zone file.
-func start(t *testing.T, zone ...string) *answerer {
+func start(t testing.TB, zone ...string) *answerer {
 	t.Helper()
 	publish(t, 1, zone...)
 	a := &answerer{rig.Cmd{UID: answererUser}.Start(t, "resolverd"), t}
@@ -43,7 +43,7 @@ func start(t *testing.T, zone ...string) *answerer {
 }
 
 // publish replaces the zone file as the helper does.
-func publish(t *testing.T, generation int, zone ...string) {
+func publish(t testing.TB, generation int, zone ...string) {
 	t.Helper()
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -63,7 +63,7 @@ func publish(t *testing.T, generation int, zone ...string) {
 }
 
 // nft runs one command of nft.
-func nft(t *testing.T, text string) string {
+func nft(t testing.TB, text string) string {
 	t.Helper()
 	cmd := exec.Command("/usr/sbin/nft", "-f", "-")
 	cmd.Stdin = strings.NewReader(text)
