@@ -43,7 +43,7 @@ func (m *Mac) answer(c Call) Answer {
 	case "id":
 		return identity(c)
 	}
-	return fail(127, "%s: no such program in the model", c.Name)
+	return m.person(c)
 }
 
 func identity(c Call) Answer {

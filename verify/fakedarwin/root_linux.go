@@ -15,8 +15,8 @@ const (
 	passwd = "root:x:0:0::/var/root:/bin/sh\nada:x:501:20::/Users/ada:/bin/sh\nbob:x:502:20::/Users/bob:/bin/sh\nnobody:x:65534:65534::/var/empty:/bin/sh\n"
 )
 
-// tools are what the script of minhost and the tests need besides the model's programs.
-var tools = []string{"cp", "mktemp", "ls", "rm", "chmod", "cat", "sleep", "mkdir", "true"}
+// tools are what the scripts and the tests need besides the model's programs.
+var tools = []string{"cp", "mktemp", "rm", "chmod", "cat", "sleep", "mkdir", "true", "grep", "tail", "tee", "date", "tar", "gzip", "basename", "diff"}
 
 // Build makes the root of a Mac below dir, an empty folder in a mount namespace of the test's own. program
 // is the built model program.
@@ -34,7 +34,8 @@ func Build(dir, program string) error {
 		return err
 	}
 	// As on every Mac; a path through one of them is not the path that root may trust.
-	links := map[string]string{"etc": "private/etc", "var": "private/var", "tmp": "private/tmp", "lib": ".linux/lib", "lib64": ".linux/lib64", "usr/lib": "../.linux/lib"}
+	links := map[string]string{"etc": "private/etc", "var": "private/var", "tmp": "private/tmp", "lib": ".linux/lib", "lib64": ".linux/lib64", "usr/lib": "../.linux/lib",
+		"usr/share": "../.linux/share", "usr/bin/true": "/.linux/bin/true", "usr/bin/perl": "/.linux/bin/perl"}
 	for _, t := range tools {
 		links["bin/"+t] = "/.linux/bin/" + t
 	}

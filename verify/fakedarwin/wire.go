@@ -26,6 +26,9 @@ type Answer struct {
 var Programs = [...]string{
 	"/sbin/ifconfig", "/bin/launchctl", "/usr/sbin/scutil", "/usr/bin/dscacheutil", "/usr/bin/killall", "/usr/sbin/sysctl",
 	"/usr/bin/sw_vers", "/usr/bin/plutil", "/usr/bin/sudo", "/usr/bin/id", "/usr/sbin/netstat", "/usr/bin/shasum",
+	// What packaging/darwin/verify-on-a-mac.sh looks with.
+	"/usr/bin/uname", "/usr/bin/xattr", "/usr/bin/codesign", "/usr/bin/profiles", "/bin/ps", "/sbin/ping", "/usr/sbin/lsof", "/usr/bin/stat",
+	"/usr/bin/dig", "/usr/bin/curl", "/bin/ls",
 }
 
 // Ask is what a program of the model does, from inside its root.

@@ -2,7 +2,6 @@ package mac
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -66,15 +65,4 @@ func exists(t *testing.T, dir, name string) bool {
 		}
 	}
 	return false
-}
-
-// TestMacScript: it can be read by a POSIX shell; what it does only a Mac can tell.
-func TestMacScript(t *testing.T) {
-	if out, err := exec.Command("/bin/sh", "-n", macScript).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-	out, err := exec.Command("/bin/sh", macScript, "before").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "this is not a Mac") {
-		t.Errorf("here it must stop at once: %v\n%s", err, out)
-	}
 }

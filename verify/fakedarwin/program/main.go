@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/gominimal/minhost/verify/fakedarwin"
@@ -17,8 +19,11 @@ import (
 func main() { os.Exit(run(filepath.Base(os.Args[0]), os.Args[1:])) }
 
 func run(name string, args []string) int {
+	if name == "ls" {
+		return list(args)
+	}
 	call := fakedarwin.Call{Name: name, Args: args}
-	if name == "plutil" || name == "shasum" {
+	if name == "shasum" {
 		call.Stdin, _ = io.ReadAll(os.Stdin)
 	}
 	answer, err := fakedarwin.Ask(call)
@@ -34,10 +39,27 @@ func run(name string, args []string) int {
 	return answer.Code
 }
 
-// sudo becomes root and the command: "-n" is the one flag that minhost uses.
+// list is the ls of Linux, without -T, which is "the whole time" on a Mac.
+func list(args []string) int {
+	const ls = "/.linux/bin/ls"
+	argv := []string{ls, "--full-time"}
+	for _, a := range args {
+		if len(a) > 1 && a[0] == '-' {
+			a = strings.ReplaceAll(a, "T", "")
+		}
+		argv = append(argv, a)
+	}
+	fmt.Fprintln(os.Stderr, "ls:", syscall.Exec(ls, argv, os.Environ()))
+	return 1
+}
+
+// sudo becomes root and the command: "-n" is the one flag that minhost uses, "-v" only asks.
 func sudo(args []string) int {
 	if len(args) > 0 && args[0] == "-n" {
 		args = args[1:]
+	}
+	if len(args) == 1 && args[0] == "-v" {
+		return 0
 	}
 	env := append(os.Environ(), fmt.Sprintf("SUDO_UID=%d", os.Getuid()))
 	if err := syscall.Setgid(0); err != nil {
@@ -48,6 +70,10 @@ func sudo(args []string) int {
 		fmt.Fprintln(os.Stderr, "sudo:", err)
 		return 1
 	}
-	fmt.Fprintln(os.Stderr, "sudo:", syscall.Exec(args[0], args, env))
+	path, err := exec.LookPath(args[0])
+	if err == nil {
+		err = syscall.Exec(path, args, env)
+	}
+	fmt.Fprintln(os.Stderr, "sudo:", err)
 	return 1
 }
