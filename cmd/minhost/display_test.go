@@ -12,11 +12,11 @@ func leases() []api.LeaseInfo {
 	return []api.LeaseInfo{
 		{Lease: "b1", Name: "web", Address: "127.0.64.1", UID: 1000, State: api.LeaseStateAttached, Number: 1,
 			Policy:      &api.Policy{Egress: api.EgressRules, Rules: []api.Rule{{To: "192.0.2.0/24", Protocol: api.ProtocolTCP}}},
-			Enforcement: api.EnforcementPerBox, Processes: 3, Refused: 17, Since: "2026-01-02T03:04:05Z",
+			Enforcement: api.EnforcementPerBox, Boundary: api.BoundaryStrict, Processes: 3, Refused: 17, Since: "2026-01-02T03:04:05Z",
 			Listeners: []api.Listener{{Protocol: api.ProtocolTCP, Address: "127.0.64.1", Port: 3000, URL: "http://web.min.internal:3000"},
 				{Protocol: api.ProtocolTCP, Address: "127.0.64.1", Port: 5432}, {Protocol: api.ProtocolUDP, Address: "::1", Port: 53}}},
 		{Lease: "b2", UID: 1000, State: api.LeaseStatePlanned, Policy: &api.Policy{Egress: api.EgressDeny},
-			Enforcement: api.EnforcementNone},
+			Enforcement: api.EnforcementNone, Boundary: api.BoundaryCooperative},
 		{Name: "x\x1b[2J\u009b2J", Address: "127.0.64.9", UID: 1001, State: api.LeaseStateAttached},
 	}
 }

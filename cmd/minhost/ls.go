@@ -52,7 +52,7 @@ func writeLeases(env *environment, leases []api.LeaseInfo) error {
 		rows = append(rows, leaseRow(l))
 	}
 	return writeTable(env.Stdout,
-		[]string{"NAME", "ADDRESS", "STATE", "UID", "EGRESS", "PROCESSES", "REFUSED", "LEASE", "LISTENS ON"}, rows)
+		[]string{"NAME", "ADDRESS", "STATE", "UID", "EGRESS", "BOUNDARY", "PROCESSES", "REFUSED", "LEASE", "LISTENS ON"}, rows)
 }
 
 // leaseRow shows "-" for what the caller may not see; numbers are shown only with a lease id,
@@ -64,7 +64,7 @@ func leaseRow(l api.LeaseInfo) []string {
 	}
 	return []string{
 		l.Name, l.Address, string(l.State), strconv.Itoa(l.UID),
-		egressWord(l), processes, refused, l.Lease, listenersWord(l.Listeners),
+		egressWord(l), string(l.Boundary), processes, refused, l.Lease, listenersWord(l.Listeners),
 	}
 }
 

@@ -74,6 +74,7 @@ func parseRun(flags *pflag.FlagSet, f *runFlags, o *runOptions) (plan api.PlanIn
 	}
 	plan.EndWithConnection = !o.detach
 	w, err = o.way(flags, plan.Policy.Egress != api.EgressOpen || len(plan.Policy.DenySubnets) > 0)
+	plan.Boundary = w.boundary()
 	return plan, w, err
 }
 

@@ -6,48 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/gominimal/minhost/installer/api"
 	"github.com/gominimal/minhost/installer/client"
 )
-
-// adoptTime is how long run tries to find the helper again. A box whose owner is lost in a
-// restart of the helper is kept for 10 s (DESIGN.md section 8).
-const adoptTime = 8 * time.Second
-
-// reconnect dials until a helper is there or adoptTime is over, and calls it once. An answer of
-// the helper ends the trying, whatever it says.
-func (s *session) reconnect(ctx context.Context, call func(context.Context, *client.Client) error) error {
-	ctx, cancel := context.WithTimeout(ctx, adoptTime)
-	defer cancel()
-	for {
-		c, err := client.Dial(ctx, s.env.Socket)
-		if err == nil {
-			if err = call(ctx, c); err == nil {
-				s.client.Close()
-				s.client = c
-				return nil
-			}
-			c.Close()
-		}
-		if failure := new(client.Failure); !errors.As(err, &failure) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
-// adopt makes a new connection the owner of the box.
-func (s *session) adopt(ctx context.Context) error {
-	return s.reconnect(ctx, func(ctx context.Context, c *client.Client) error {
-		return c.Adopt(ctx, api.AdoptIn{Lease: s.plan.Lease, Secret: s.plan.Secret})
-	})
-}
 
 // orphaned words the end of a box whose helper went away.
 func (s *session) orphaned(cause error) error {
@@ -66,12 +28,10 @@ func (s *session) end(ctx context.Context) {
 	for _, f := range s.given {
 		f.Close()
 	}
-	if s.client == nil {
-		return
-	}
 	if s.way.join != "" { // the box is another's, who ends it
 		s.tellHeard()
-		s.client.Close()
+	}
+	if s.client == nil || s.way.join != "" {
 		return
 	}
 	defer s.note.forget()

@@ -24,16 +24,13 @@ type hearing struct {
 	refusals []api.Refusal
 }
 
-// hear begins to listen, on a connection of its own. Without it the program runs all the same.
+// hear begins to listen, and keeps the connection for it: the session needs another one to start the program, and
+// none while it runs.
 func (s *session) hear(ctx context.Context) {
-	c, err := bounded(ctx, dialTime, func(ctx context.Context) (*client.Client, error) { return client.Dial(ctx, s.env.Socket) })
-	if err != nil {
-		return
-	}
 	// Not the context of the start, which ends with it.
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s.heard = &hearing{client: c, stop: stop}
-	go c.Watch(life, api.WatchIn{Lease: s.plan.Lease}, s.heard.take)
+	s.heard, s.client = &hearing{client: s.client, stop: stop}, nil
+	go s.heard.client.Watch(life, api.WatchIn{Lease: s.plan.Lease}, s.heard.take)
 }
 
 func (h *hearing) take(e api.Event) error {
@@ -47,6 +44,9 @@ func (h *hearing) take(e api.Event) error {
 
 // tellHeard ends the listening and says what was refused.
 func (s *session) tellHeard() {
+	if s.client != nil {
+		defer s.client.Close()
+	}
 	if s.heard == nil {
 		return
 	}

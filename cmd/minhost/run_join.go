@@ -15,11 +15,14 @@ import (
 
 // enter is start for a box that another run has made.
 func (s *session) enter(ctx context.Context) error {
-	n, err := findBox(ctx, s.env, s.client, s.way.join)
+	err := s.connect(ctx, planTime, crowded, func(ctx context.Context, c *client.Client) (err error) {
+		s.note, err = findBox(ctx, s.env, c, s.way.join)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	s.note = n
+	n := s.note
 	s.plan = api.PlanOut{Lease: n.Lease, Secret: n.Secret, Name: n.Name, Address: n.Address, HostAddress: n.Host, Net: n.Net}
 	o := hold.Options{}
 	if n.Net.Isolate {
@@ -29,21 +32,23 @@ func (s *session) enter(ctx context.Context) error {
 		return err
 	}
 	s.hear(ctx)
-	if err := s.join(ctx); err != nil {
+	if err := s.connect(ctx, attachTime, crowded, s.join); err != nil {
 		return err
 	}
-	return s.letGo(ctx)
+	if err := s.letGo(ctx); err != nil {
+		return err
+	}
+	s.client.Close() // one connection for each program: an account may have 32
+	s.client = s.heard.client
+	return nil
 }
 
-func (s *session) join(ctx context.Context) error {
-	in := api.JoinIn{Lease: s.plan.Lease, Secret: s.plan.Secret, Kind: s.way.kind, Name: s.args[0]}
+func (s *session) join(ctx context.Context, c *client.Client) error {
+	in := api.JoinIn{Lease: s.plan.Lease, Secret: s.plan.Secret, Kind: s.way.kind, Name: s.args[0], Boundary: s.way.boundary()}
 	if s.child.Pidfd() == nil {
 		in.PID = s.child.PID()
 	}
-	netns, err := bounded(ctx, attachTime, func(ctx context.Context) (*os.File, error) {
-		_, netns, err := s.client.Join(ctx, in, s.child.Pidfd())
-		return netns, err
-	})
+	_, netns, err := c.Join(ctx, in, s.child.Pidfd())
 	if err != nil {
 		return boxGone(err)
 	}
@@ -81,11 +86,12 @@ func sameNetwork(netns *os.File, pid int) error {
 
 // findBox finds a box of this account by its name or lease id, and the note that run left of it.
 func findBox(ctx context.Context, env *environment, c *client.Client, box string) (*note, error) {
+	old := notes(env.Getenv)
 	out, err := bounded(ctx, dialTime, c.List)
 	if err != nil {
 		return nil, err
 	}
-	sweepNotes(env.Getenv, out.Leases)
+	sweepNotes(old, out.Leases)
 	for _, l := range out.Leases {
 		if l.Lease != "" && (l.Lease == box || l.Name == box) {
 			return readNote(env.Getenv, l.Lease)

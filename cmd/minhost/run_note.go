@@ -106,20 +106,23 @@ func (n *note) forget() {
 	}
 }
 
-// sweepNotes removes the notes of boxes that ended when no run was there to do so.
-func sweepNotes(getenv func(string) string, live []api.LeaseInfo) {
+// notes are the files that are there now.
+func notes(getenv func(string) string) []string {
 	dir, err := noteFolder(getenv)
 	if err != nil {
-		return
+		return nil
 	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		lease, ok := strings.CutSuffix(e.Name(), ".json")
-		if ok && !slices.ContainsFunc(live, func(l api.LeaseInfo) bool { return l.Lease == lease }) {
-			_ = os.Remove(filepath.Join(dir, e.Name()))
+	paths, _ := filepath.Glob(filepath.Join(dir, "*.json")) // the only error is one of the pattern
+	return paths
+}
+
+// sweepNotes removes the notes of boxes that ended when no run was there to do so. They were looked for before
+// the boxes: the note of one that started in between is not among them.
+func sweepNotes(paths []string, live []api.LeaseInfo) {
+	for _, path := range paths {
+		lease := strings.TrimSuffix(filepath.Base(path), ".json")
+		if !slices.ContainsFunc(live, func(l api.LeaseInfo) bool { return l.Lease == lease }) {
+			_ = os.Remove(path)
 		}
 	}
 }

@@ -38,6 +38,14 @@ type way struct {
 	listen   []api.ListenIn // protocol and port
 }
 
+// boundary is what is declared of a program that is run this way.
+func (w way) boundary() api.Boundary {
+	if w.strict == strictNever {
+		return api.BoundaryCooperative
+	}
+	return api.BoundaryStrict
+}
+
 func (o *runOptions) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.strict, "strict", false, "hide from the program what could act for it, or do not run it; the default of\na confined box is to do so where this host can: minhost-runner(7)")
 	flags.BoolVar(&o.noStrict, "no-strict", false, "hide nothing: what the program gets others to do is not confined")

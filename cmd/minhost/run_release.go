@@ -28,7 +28,10 @@ func (s *session) release(ctx context.Context) error {
 		cause, next := notStrict(setup)
 		s.tell("%s is cooperative, not strict: %s (%s)", s.box(), cause, next)
 		s.way.strict = strictNever
-		if t, err = s.target(); err == nil {
+		if err = s.declare(ctx); err == nil {
+			t, err = s.target()
+		}
+		if err == nil {
 			err = s.releaseAs(ctx, t)
 		}
 	}
@@ -45,6 +48,14 @@ func (s *session) release(ctx context.Context) error {
 	case errors.As(err, &refused):
 		return exitError{statusNotExecutable, fmt.Errorf("run %s: %w", api.Text(s.args[0]), refused.Err)}
 	}
+	return err
+}
+
+// declare takes back what was said of the box, before anything runs in it.
+func (s *session) declare(ctx context.Context) error {
+	_, err := bounded(ctx, planTime, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.client.Update(ctx, api.UpdateIn{Lease: s.plan.Lease, Secret: s.plan.Secret, Boundary: s.way.boundary()})
+	})
 	return err
 }
 

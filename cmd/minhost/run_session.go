@@ -111,16 +111,12 @@ func (s *session) prepare(ctx context.Context, in api.PlanIn) (pending []syscall
 
 // start is prepare's straight way.
 func (s *session) start(ctx context.Context, in api.PlanIn) (err error) {
-	if s.client, err = bounded(ctx, dialTime, func(ctx context.Context) (*client.Client, error) {
-		return client.Dial(ctx, s.env.Socket)
-	}); err != nil {
-		return err
-	}
 	if s.way.join != "" {
 		return s.enter(ctx)
 	}
-	if s.plan, err = bounded(ctx, planTime, func(ctx context.Context) (api.PlanOut, error) {
-		return s.client.Plan(ctx, in)
+	if err := s.connect(ctx, planTime, crowded, func(ctx context.Context, c *client.Client) (err error) {
+		s.plan, err = c.Plan(ctx, in)
+		return err
 	}); err != nil {
 		return err
 	}

@@ -135,7 +135,9 @@ const (
 )
 
 // Boundary: cooperative: confined unless other programs of the same user are made to help. strict:
-// see minhost-runner(7).
+// the runner has taken the ways to do so away, see minhost-runner(7). That happens in the child,
+// behind Attach, where the helper does not look: it is what the runner declared, repeated by the
+// helper and not proven by it.
 type Boundary string
 
 // Values of Boundary.
@@ -203,6 +205,7 @@ type LeaseInfo struct {
 	Leaf              string      `json:"leaf,omitempty"`
 	Policy            *Policy     `json:"policy,omitempty"`
 	Enforcement       Enforcement `json:"enforcement,omitempty"`
+	Boundary          Boundary    `json:"boundary,omitempty"`
 	EndWithConnection bool        `json:"end_with_connection,omitempty"`
 	Processes         int         `json:"processes,omitempty"`
 	Refused           int         `json:"refused,omitempty"`
@@ -423,7 +426,7 @@ func NewOut(method string) any {
 // and why not the one that was wanted. tap: only with mode own_ip, which needs it. attempt: the
 // runner's own id of this try, 1 to 64 printable characters; while a lease of the same account has
 // it, planning it again is AttemptTaken with the lease, so that a try whose answer was lost is not
-// made twice.
+// made twice. boundary: what the runner will make of the box; cooperative when absent.
 type PlanIn struct {
 	Name              string    `json:"name,omitempty"`
 	Mode              Mode      `json:"mode"`
@@ -433,6 +436,7 @@ type PlanIn struct {
 	Localhost         Localhost `json:"localhost,omitempty"`
 	Tap               *Tap      `json:"tap,omitempty"`
 	Attempt           string    `json:"attempt,omitempty"`
+	Boundary          Boundary  `json:"boundary,omitempty"`
 }
 
 // PlanOut is the reply to Plan.
@@ -469,13 +473,15 @@ type AttachOut struct {
 
 // JoinIn holds the parameters of Join: Puts a further held process into the leaf of an attached
 // box. For a none or own_ip box the reply carries the descriptor of the box's network namespace,
-// which the process must enter (setns(2)) before it runs.
+// which the process must enter (setns(2)) before it runs. boundary is that of the process: with one
+// that is not declared strict the box is cooperative from then on.
 type JoinIn struct {
-	Lease  string   `json:"lease"`
-	Secret string   `json:"secret"`
-	Kind   JoinKind `json:"kind"`
-	Name   string   `json:"name,omitempty"`
-	PID    int      `json:"pid,omitempty"`
+	Lease    string   `json:"lease"`
+	Secret   string   `json:"secret"`
+	Kind     JoinKind `json:"kind"`
+	Name     string   `json:"name,omitempty"`
+	PID      int      `json:"pid,omitempty"`
+	Boundary Boundary `json:"boundary,omitempty"`
 }
 
 // JoinOut is the reply to Join.
@@ -500,12 +506,14 @@ type ListenOut struct {
 	Port    int    `json:"port"`
 }
 
-// UpdateIn holds the parameters of Update: A new policy for an attached box. All of it replaces the
-// old one, in one transaction.
+// UpdateIn holds the parameters of Update: Changes an attached box; what is absent stays as it is.
+// All of the policy replaces the old one, in one transaction. boundary cooperative is for a runner
+// that could not do what it had declared; strict is not to be had behind Plan.
 type UpdateIn struct {
-	Lease  string `json:"lease"`
-	Secret string `json:"secret"`
-	Policy Policy `json:"policy"`
+	Lease    string   `json:"lease"`
+	Secret   string   `json:"secret"`
+	Policy   *Policy  `json:"policy,omitempty"`
+	Boundary Boundary `json:"boundary,omitempty"`
 }
 
 // UpdateOut is the reply to Update.

@@ -45,7 +45,7 @@ func TestEveryMethodIsCalled(t *testing.T) {
 	self := os.Getpid()
 	var event api.Event
 	for name, call := range map[string]func() error{
-		"Update": func() error { return c.Update(ctx, api.UpdateIn{Lease: p.Lease, Policy: plan.Policy}) },
+		"Update": func() error { return c.Update(ctx, api.UpdateIn{Lease: p.Lease, Policy: new(plan.Policy)}) },
 		"Adopt":  func() error { return c.Adopt(ctx, api.AdoptIn{Lease: p.Lease, Secret: p.Secret}) },
 		"Join": func() error {
 			_, _, err := c.Join(ctx, api.JoinIn{Lease: p.Lease, Secret: p.Secret, Kind: api.JoinKindTask, PID: self}, nil)

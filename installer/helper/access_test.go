@@ -69,7 +69,7 @@ func probe(method string) any {
 	case "Listen":
 		return api.ListenIn{Lease: id, Secret: "x", Protocol: api.ProtocolTCP, Port: 80}
 	case "Update":
-		return api.UpdateIn{Lease: id, Secret: "x", Policy: api.Policy{Egress: api.EgressDeny}}
+		return api.UpdateIn{Lease: id, Secret: "x", Policy: new(api.Policy{Egress: api.EgressDeny})}
 	case "Attach":
 		return api.AttachIn{Lease: id, PID: 1}
 	case "Abandon":

@@ -15,7 +15,7 @@ func TestUpdateCuts(t *testing.T) {
 	r := newRig(t)
 	w := r.dial(operatorUID, 10)
 	out := r.box(w, api.PlanIn{Name: "web", Policy: api.Policy{Egress: api.EgressOpen}}, 20)
-	if err := w.call("Update", api.UpdateIn{Lease: out.Lease, Secret: out.Secret, Policy: api.Policy{Egress: api.EgressDeny}}, nil); err != nil {
+	if err := w.call("Update", api.UpdateIn{Lease: out.Lease, Secret: out.Secret, Policy: new(api.Policy{Egress: api.EgressDeny})}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if cuts := r.cuts(); len(cuts) != 1 || cuts[0].Policy.Egress != lease.Deny {
@@ -48,7 +48,7 @@ func TestWiderUpdateCutsNothing(t *testing.T) {
 		to   []string
 		cuts int
 	}{{[]string{"192.0.2.1", "192.0.2.2"}, 0}, {[]string{"192.0.2.0/24"}, 0}, {[]string{"192.0.2.1", "192.0.2.2"}, 1}} {
-		if err := w.call("Update", api.UpdateIn{Lease: out.Lease, Secret: out.Secret, Policy: list(c.to...)}, nil); err != nil {
+		if err := w.call("Update", api.UpdateIn{Lease: out.Lease, Secret: out.Secret, Policy: new(list(c.to...))}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if cuts := r.cuts(); len(cuts) != c.cuts {
@@ -78,7 +78,7 @@ func TestCutFails(t *testing.T) {
 		}
 		return nil
 	})
-	in := api.UpdateIn{Lease: out.Lease, Secret: out.Secret, Policy: api.Policy{Egress: api.EgressDeny}}
+	in := api.UpdateIn{Lease: out.Lease, Secret: out.Secret, Policy: new(api.Policy{Egress: api.EgressDeny})}
 	if err := w.call("Update", in, nil); shortName(err) != "Internal" {
 		t.Fatalf("update: %v", err)
 	}

@@ -114,7 +114,7 @@ func TestRuleEndsUnseen(t *testing.T) {
 	planned := w.plan(api.PlanIn{Name: "api", Policy: twoRules(700)})
 	r.later(650 * time.Second)
 	r.eventually("the rule is out", func() bool { return r.rules(out.Lease) == 1 })
-	in := api.UpdateIn{Lease: out.Lease, Secret: out.Secret, Policy: twoRules(10)}
+	in := api.UpdateIn{Lease: out.Lease, Secret: out.Secret, Policy: new(twoRules(10))}
 	if err := w.call("Update", in, nil); err != nil || r.rules(out.Lease) != 2 {
 		t.Fatalf("update: %v", err)
 	}

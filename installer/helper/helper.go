@@ -115,7 +115,17 @@ type Helper struct {
 // counts of DESIGN.md section 8: at rest, plans = attaches + abandons and attaches = teardowns.
 type counts struct{ plans, attaches, abandons, teardowns int }
 
-// box is a lease and what carries it out. Its fields are guarded by Helper.mu.
+// box is a lease and what carries it out.
+//
+// The rule of locking: what changes while a box lives is written under Helper.mu and read under it. Of the lease
+// that is State, Policy, Generation, Cutting, NetNS and Strict; a method of lease.Lease has a copy of all of it, so
+// it is called under the lock too. All else of the lease never changes and is read anywhere, and so is leaf once
+// Plan has set it: find gives no box to a call before. netns changes in the call that attaches or ends the box
+// alone, which need not lock to read it.
+//
+// The order of locks: changing, then refilling, then mu; publishing, repairing, looking and accounts.mu before mu
+// as well; members.mu and then that of events behind all. Under mu nothing waits for the kernel but Plan's look for
+// a free address, and a replay, which is alone.
 type box struct {
 	lease.Lease
 	leaf Leaf // nil while Plan makes it
@@ -217,7 +227,6 @@ func (h *Helper) forget(b *box, op lease.Op) {
 		h.counts.teardowns++
 	}
 	close(b.over)
-	b.members.close()
 }
 
 // rest makes durable when addresses were given back. A failure costs a cached name at worst.

@@ -52,6 +52,9 @@ func (h *Helper) join(ctx context.Context, c request, in api.JoinIn) (api.JoinOu
 	if err := h.fit(c, p); err != nil {
 		return api.JoinOut{}, err
 	}
+	if err := h.declare(b, in.Boundary); err != nil {
+		return api.JoinOut{}, err
+	}
 	if err := h.move(ctx, b, p); err != nil {
 		return api.JoinOut{}, err
 	}

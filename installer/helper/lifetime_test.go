@@ -102,7 +102,7 @@ func params(method string, p api.PlanOut) any {
 	case "Listen":
 		return api.ListenIn{Lease: p.Lease, Secret: p.Secret, Protocol: api.ProtocolTCP, Port: 80}
 	case "Update":
-		return api.UpdateIn{Lease: p.Lease, Secret: p.Secret, Policy: api.Policy{Egress: api.EgressOpen}}
+		return api.UpdateIn{Lease: p.Lease, Secret: p.Secret, Policy: new(api.Policy{Egress: api.EgressOpen})}
 	case "Adopt":
 		return api.AdoptIn{Lease: p.Lease, Secret: p.Secret}
 	case "Teardown":

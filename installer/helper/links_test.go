@@ -96,7 +96,7 @@ func (r *rig) held(id string) lease.Verdict {
 
 func (r *rig) update(w *wire, out api.PlanOut, p api.Policy) {
 	r.t.Helper()
-	if err := w.call("Update", api.UpdateIn{Lease: out.Lease, Secret: out.Secret, Policy: p}, nil); err != nil {
+	if err := w.call("Update", api.UpdateIn{Lease: out.Lease, Secret: out.Secret, Policy: new(p)}, nil); err != nil {
 		r.t.Fatal(err)
 	}
 }

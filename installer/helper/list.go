@@ -18,27 +18,34 @@ func (h *Helper) list(ctx context.Context, c request, _ api.ListIn) (api.ListOut
 		h.log.Warn("list", "cause", err) // all else is still worth an answer
 	}
 	planes := h.planes(ctx)
+	type shown struct {
+		*box
+		info api.LeaseInfo
+	}
+	var all []shown
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	var all []*box
 	for _, b := range h.boxes {
 		if b.leaf != nil {
-			all = append(all, b)
+			all = append(all, shown{b, h.info(b, b.UID == c.peer.UID || c.root())})
 		}
 	}
-	slices.SortFunc(all, func(a, b *box) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID)) })
+	h.mu.Unlock()
+	slices.SortFunc(all, func(a, b shown) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID)) })
 	out := api.ListOut{Leases: []api.LeaseInfo{}}
 	for _, b := range all {
-		i := h.info(b, b.UID == c.peer.UID || c.root())
-		if i.Lease != "" {
-			i.Listeners = listening[b.ID]
-			i.Traffic = boxTraffic(planes, b)
+		if b.info.Lease != "" {
+			b.info.Listeners = listening[b.ID]
+			b.info.Traffic = boxTraffic(planes, b.box)
+			if pids, err := b.leaf.Pids(); err == nil { // else it has ended meanwhile
+				b.info.Processes = len(pids)
+			}
 		}
-		out.Leases = append(out.Leases, i)
+		out.Leases = append(out.Leases, b.info)
 	}
 	return out, nil
 }
 
+// info is what does not need the kernel. h.mu is held.
 func (h *Helper) info(b *box, full bool) api.LeaseInfo {
 	i := api.LeaseInfo{Name: b.Name, Address: text(b.Address), UID: int(b.UID), State: api.LeaseState(b.State)}
 	if !full {
@@ -47,10 +54,8 @@ func (h *Helper) info(b *box, full bool) api.LeaseInfo {
 	i.Lease, i.Number, i.Leaf = b.ID, int(b.Number), b.leaf.Path()
 	i.Policy = policyTo(b.Policy)
 	i.Enforcement = h.enforcement()
+	i.Boundary = boundaryTo(b.Lease)
 	i.EndWithConnection = b.EndWithConnection
-	if pids, err := b.leaf.Pids(); err == nil {
-		i.Processes = len(pids)
-	}
 	i.Refused = b.refused.total
 	i.Since = stamp(b.Since)
 	i.Localhost = localhostTo(b.Lease)

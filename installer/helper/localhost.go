@@ -85,10 +85,13 @@ func (h *Helper) unsettle(b *box) {
 		return
 	}
 	var leaf uint64 // 0 while Plan makes it
+	h.mu.Lock()
 	if b.leaf != nil {
 		leaf = b.leaf.ID()
 	}
-	if home, ok := b.Home(leaf); ok {
+	home, ok := b.Home(leaf)
+	h.mu.Unlock()
+	if ok {
 		if err := h.cfg.Localhost.Delete(home); err != nil {
 			h.log.Error("home stays", "lease", b.ID, "cause", err)
 		}

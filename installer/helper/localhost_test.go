@@ -69,7 +69,7 @@ func TestHomesFollowLeases(t *testing.T) {
 	if !strings.HasPrefix(live.Address, "127.65.") {
 		t.Errorf("a box without a name has %q", live.Address)
 	}
-	if err := w.call("Update", api.UpdateIn{Lease: live.Lease, Secret: live.Secret, Policy: open}, nil); err != nil {
+	if err := w.call("Update", api.UpdateIn{Lease: live.Lease, Secret: live.Secret, Policy: new(open)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if h := f.all(); len(h) != 1 || h[0].UDPWildcards || !slices.Equal(h[0].OpenPorts, []uint16{80}) {

@@ -83,7 +83,7 @@ func (s *server) admit(ctx context.Context, uc *net.UnixConn) *conn {
 	}
 	// Without waiting for the peer: who is refused must cost less than who is not. Nothing is queued before it, so
 	// that the reply is taken at once.
-	s.send(c, &api.TooManyConnections{Limit: limit, Message: fmt.Sprintf("uid %d has %d connections already", peer.UID, limit), Next: "close some"})
+	s.send(c, &api.TooManyConnections{Limit: limit, Message: fmt.Sprintf("uid %d has %d connections already", peer.UID, limit), Next: "close some, or try again: one that holds a lease is not counted"})
 	s.dismiss(c)
 	return nil
 }

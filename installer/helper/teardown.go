@@ -47,6 +47,8 @@ func (h *Helper) teardown(ctx context.Context, c request, in api.TeardownIn) (ap
 	if err := h.finish(b, lease.OpTeardown); err != nil {
 		return api.TeardownOut{}, internal("teardown", err)
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	return api.TeardownOut{Refusals: b.refused.list()}, nil
 }
 
@@ -119,6 +121,7 @@ func (h *Helper) bury(b *box, op lease.Op) {
 	h.mu.Lock()
 	h.forget(b, op)
 	h.mu.Unlock()
+	b.members.close()
 	h.rest()
 	h.log.Info("ended", "lease", b.ID, "box", b.Name, "by", op)
 }

@@ -23,7 +23,7 @@ func TestUpdateIsWhole(t *testing.T) {
 				}
 				return nil
 			})
-			in := api.UpdateIn{Lease: out.Lease, Secret: out.Secret, Policy: api.Policy{Egress: api.EgressDeny}}
+			in := api.UpdateIn{Lease: out.Lease, Secret: out.Secret, Policy: new(api.Policy{Egress: api.EgressDeny})}
 			if err := w.call("Update", in, nil); shortName(err) != "Internal" {
 				t.Fatalf("update: %v", err)
 			}

@@ -39,6 +39,8 @@ type Lease struct {
 	Attempt string
 	// Unenforced: the caller let a confined box run where the host can't enforce.
 	Unenforced bool
+	// Strict: the runner declared that the box's processes are kept from asking others to act for them.
+	Strict bool
 	// Cutting: the policy is new, and live flows that it does not admit are being ended.
 	Cutting bool
 	// Generation is 0 or 1, and the other one with each new policy.

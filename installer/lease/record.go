@@ -38,6 +38,7 @@ type record struct {
 	NetNS             uint64    `json:"netns,omitempty"`
 	Attempt           string    `json:"attempt,omitempty"`
 	Unenforced        bool      `json:"unenforced,omitempty"`
+	Strict            bool      `json:"strict,omitempty"`
 	Cutting           bool      `json:"cutting,omitempty"`
 	Generation        uint8     `json:"generation,omitempty"`
 	Since             time.Time `json:"since"`
@@ -56,7 +57,7 @@ func Encode(l Lease, bootID string) ([]byte, error) {
 		Schema: schema, BootID: bootID, ID: l.ID, Number: l.Number, UID: l.UID, Name: l.Name,
 		Egress: l.Policy.Egress, Ingress: l.Policy.Ingress, IngressPorts: l.Policy.IngressPorts, IngressBoxes: l.Policy.IngressBoxes,
 		State: l.State, SecretHash: hex.EncodeToString(l.SecretHash[:]),
-		EndWithConnection: l.EndWithConnection, Unenforced: l.Unenforced, Cutting: l.Cutting, Generation: l.Generation, Since: l.Since,
+		EndWithConnection: l.EndWithConnection, Unenforced: l.Unenforced, Strict: l.Strict, Cutting: l.Cutting, Generation: l.Generation, Since: l.Since,
 		Mode: l.Mode, OwnLocalhost: l.OwnLocalhost, NetNS: l.NetNS, Attempt: l.Attempt,
 	}
 	if l.Tap != (Tap{}) {
@@ -117,7 +118,7 @@ func Decode(b []byte, bootID string) (Lease, error) {
 		return Lease{}, fmt.Errorf("lease record: state %q", string(r.State))
 	}
 	l := Lease{ID: r.ID, Number: r.Number, UID: r.UID, State: r.State,
-		EndWithConnection: r.EndWithConnection, Unenforced: r.Unenforced, Cutting: r.Cutting, Generation: r.Generation & 1, Since: r.Since,
+		EndWithConnection: r.EndWithConnection, Unenforced: r.Unenforced, Strict: r.Strict, Cutting: r.Cutting, Generation: r.Generation & 1, Since: r.Since,
 		Mode: r.Mode, OwnLocalhost: r.OwnLocalhost, NetNS: r.NetNS, Attempt: r.Attempt}
 	if err := errors.Join(r.identity(&l), r.network(&l)); err != nil {
 		return Lease{}, fmt.Errorf("lease record: %w", err)

@@ -1,6 +1,7 @@
 package clienttest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -68,7 +69,7 @@ func (h *Helper) plan(conn *net.UnixConn, in *api.PlanIn) api.PlanOut {
 	h.boxes[b.id] = b
 	out := api.PlanOut{
 		Lease: b.id, Secret: Secret, Name: in.Name, HostAddress: "127.0.64.254", Leaf: "/none/" + b.id,
-		Net: h.Net, Enforcement: api.EnforcementPerBox, Boundary: api.BoundaryCooperative,
+		Net: h.Net, Enforcement: api.EnforcementPerBox, Boundary: cmp.Or(in.Boundary, api.BoundaryCooperative),
 	}
 	if in.Name != "" {
 		out.Address = fmt.Sprintf("127.0.64.%d", h.next)

@@ -70,7 +70,7 @@ func (b *box) update(p api.Policy) {
 	c, err := b.h.tryDial(operatorUID)
 	b.h.must(err)
 	defer c.Close()
-	b.h.must(c.Update(b.h.ctx(), api.UpdateIn{Lease: b.plan.Lease, Secret: b.plan.Secret, Policy: p}))
+	b.h.must(c.Update(b.h.ctx(), api.UpdateIn{Lease: b.plan.Lease, Secret: b.plan.Secret, Policy: new(p)}))
 }
 
 func (b *box) String() string {

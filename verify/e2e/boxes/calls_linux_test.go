@@ -63,7 +63,7 @@ func (h *host) calls(b *box, n int) {
 					case 2:
 						_, err = c.Explain(ctx, api.ExplainIn{Box: b.plan.Name, Destination: "192.0.2.7:443"})
 					case 3: // no lease of this name, or not this secret
-						c.Update(ctx, api.UpdateIn{Lease: b.plan.Lease, Secret: "guess", Policy: openPolicy()})
+						c.Update(ctx, api.UpdateIn{Lease: b.plan.Lease, Secret: "guess", Policy: new(openPolicy())})
 					case 4:
 						c.Attach(ctx, api.AttachIn{Lease: b.plan.Lease, PID: 1 << 22}, nil)
 					}

@@ -38,7 +38,7 @@ var cycles = map[string]cycle{
 		if err := l.attach(ctx, true); err != nil {
 			return err
 		}
-		if err := l.c.Update(ctx, api.UpdateIn{Lease: l.plan.Lease, Secret: l.plan.Secret, Policy: rules("192.0.2.0/24 443 tcp")}); err != nil {
+		if err := l.c.Update(ctx, api.UpdateIn{Lease: l.plan.Lease, Secret: l.plan.Secret, Policy: new(rules("192.0.2.0/24 443 tcp"))}); err != nil {
 			return err
 		}
 		pid, err := l.start()

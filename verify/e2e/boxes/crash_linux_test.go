@@ -89,7 +89,7 @@ func (b *box) whole() {
 		b.h.Errorf("%v is not listed as it was: %+v", b, leases)
 	}
 	b.update(rules("127.0.0.1 8099 tcp")) // the secret is still good
-	bad := b.h.dial(operatorUID).Update(b.h.ctx(), api.UpdateIn{Lease: b.plan.Lease, Secret: "0" + b.plan.Secret[1:], Policy: openPolicy()})
+	bad := b.h.dial(operatorUID).Update(b.h.ctx(), api.UpdateIn{Lease: b.plan.Lease, Secret: "0" + b.plan.Secret[1:], Policy: new(openPolicy())})
 	if b.plan.Secret[0] != '0' && api.ErrorName(bad) != "dev.minimal.Host.WrongSecret" {
 		b.h.Errorf("%v: update with another secret: %v", b, bad)
 	}

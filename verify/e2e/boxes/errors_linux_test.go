@@ -104,7 +104,7 @@ func TestLeaseErrors(t *testing.T) {
 		{"wrong secret of root", root, b.plan.Lease, other, "WrongSecret"},
 		{"planned", mine, plan.Lease, plan.Secret, "WrongState"},
 	} {
-		h.wants(c.what+", update", c.c.Update(h.ctx(), api.UpdateIn{Lease: c.lease, Secret: c.secret, Policy: openPolicy()}), c.name)
+		h.wants(c.what+", update", c.c.Update(h.ctx(), api.UpdateIn{Lease: c.lease, Secret: c.secret, Policy: new(openPolicy())}), c.name)
 		_, _, err := c.c.Join(h.ctx(), api.JoinIn{Lease: c.lease, Secret: c.secret, Kind: api.JoinKindTask, PID: held.PID()}, nil)
 		h.wants(c.what+", join", err, c.name)
 		h.wants(c.what+", adopt", c.c.Adopt(h.ctx(), api.AdoptIn{Lease: c.lease, Secret: c.secret}), c.name)

@@ -104,7 +104,7 @@ func (r *faultRun) listen() error {
 
 // tighten takes the open door away from a box that has it open, with a flow that is to be cut.
 func (r *faultRun) tighten() error {
-	return r.c.Update(r.call, api.UpdateIn{Lease: r.plan.Lease, Secret: r.plan.Secret, Policy: denyPolicy()})
+	return r.c.Update(r.call, api.UpdateIn{Lease: r.plan.Lease, Secret: r.plan.Secret, Policy: new(denyPolicy())})
 }
 
 // ready does what comes before an operation.

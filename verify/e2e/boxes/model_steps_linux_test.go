@@ -92,7 +92,7 @@ func (m *model) doJoin(rt *rapid.T) {
 func (m *model) doUpdate(rt *rapid.T) {
 	b := m.pick(rt, true)
 	policy := rapid.IntRange(0, len(modelPolicies)-1).Draw(rt, "policy")
-	want(rt, "update", m.conns[b.caller].Update(m.h.ctx(), api.UpdateIn{Lease: b.plan.Lease, Secret: b.plan.Secret, Policy: modelPolicies[policy].policy}), "")
+	want(rt, "update", m.conns[b.caller].Update(m.h.ctx(), api.UpdateIn{Lease: b.plan.Lease, Secret: b.plan.Secret, Policy: new(modelPolicies[policy].policy)}), "")
 	b.policy = policy
 }
 
@@ -133,7 +133,7 @@ func (m *model) doTeardown(rt *rapid.T) {
 func (m *model) wrongState(rt *rapid.T) {
 	b := m.pick(rt, false)
 	c, id, secret := m.conns[b.caller], b.plan.Lease, b.plan.Secret
-	want(rt, "update of a plan", c.Update(m.h.ctx(), api.UpdateIn{Lease: id, Secret: secret, Policy: openPolicy()}), "WrongState")
+	want(rt, "update of a plan", c.Update(m.h.ctx(), api.UpdateIn{Lease: id, Secret: secret, Policy: new(openPolicy())}), "WrongState")
 	want(rt, "adopt of a plan", c.Adopt(m.h.ctx(), api.AdoptIn{Lease: id, Secret: secret}), "WrongState")
 	_, err := c.Teardown(m.h.ctx(), api.TeardownIn{Lease: id, Secret: secret, Kill: true})
 	want(rt, "teardown of a plan", err, "WrongState")
@@ -144,7 +144,7 @@ func (m *model) wrongState(rt *rapid.T) {
 func (m *model) wrongSecret(rt *rapid.T) {
 	b := m.pick(rt, true)
 	c, id := m.conns[b.caller], b.plan.Lease
-	want(rt, "update", c.Update(m.h.ctx(), api.UpdateIn{Lease: id, Secret: "guess", Policy: openPolicy()}), "WrongSecret")
+	want(rt, "update", c.Update(m.h.ctx(), api.UpdateIn{Lease: id, Secret: "guess", Policy: new(openPolicy())}), "WrongSecret")
 	_, err := c.Teardown(m.h.ctx(), api.TeardownIn{Lease: id, Secret: "guess", Kill: true})
 	want(rt, "teardown", err, "WrongSecret")
 	want(rt, "abandon of a box", c.Abandon(m.h.ctx(), api.AbandonIn{Lease: id}), "WrongState")
@@ -155,7 +155,7 @@ func (m *model) stranger(rt *rapid.T) {
 	for i, uid := range modelCallers {
 		if uid != modelCallers[b.caller] {
 			want(rt, "update by another account", m.conns[i].Update(m.h.ctx(),
-				api.UpdateIn{Lease: b.plan.Lease, Secret: b.plan.Secret, Policy: openPolicy()}), "NoSuchLease")
+				api.UpdateIn{Lease: b.plan.Lease, Secret: b.plan.Secret, Policy: new(openPolicy())}), "NoSuchLease")
 		}
 	}
 }

@@ -216,7 +216,7 @@ func callHelper(in struct{ Method, Box, To string }) (string, error) {
 	case "Explain":
 		_, err = c.Explain(ctx, api.ExplainIn{Box: in.Box, Destination: in.To})
 	case "Update":
-		err = c.Update(ctx, api.UpdateIn{Lease: in.Box, Secret: in.To, Policy: openPolicy()})
+		err = c.Update(ctx, api.UpdateIn{Lease: in.Box, Secret: in.To, Policy: new(openPolicy())})
 	case "Attach":
 		err = c.Attach(ctx, api.AttachIn{Lease: in.Box, PID: os.Getpid()}, nil)
 	case "Join":

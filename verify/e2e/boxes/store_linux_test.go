@@ -99,7 +99,7 @@ func TestDiskFull(t *testing.T) {
 			for range 2 {
 				f.cannotRecord("no space left on device")
 				c := f.dial(operatorUID)
-				err := c.Update(f.ctx(), api.UpdateIn{Lease: b.keep.plan.Lease, Secret: b.keep.plan.Secret, Policy: openPolicy()})
+				err := c.Update(f.ctx(), api.UpdateIn{Lease: b.keep.plan.Lease, Secret: b.keep.plan.Secret, Policy: new(openPolicy())})
 				if err == nil {
 					t.Error("an update that cannot be recorded was taken")
 				}

@@ -65,7 +65,7 @@ func (c *caller) life(name string) error {
 	policy := api.Policy{Egress: api.EgressRules, Rules: []api.Rule{{To: "192.0.2.0/24", Ports: "443", Protocol: api.ProtocolTCP}}}
 	for _, call := range []func(ctx context.Context) error{
 		func(ctx context.Context) error {
-			return c.c.Update(ctx, api.UpdateIn{Lease: plan.Lease, Secret: plan.Secret, Policy: policy})
+			return c.c.Update(ctx, api.UpdateIn{Lease: plan.Lease, Secret: plan.Secret, Policy: new(policy)})
 		},
 		func(ctx context.Context) error { _, err := c.c.List(ctx); return err },
 		func(ctx context.Context) error {

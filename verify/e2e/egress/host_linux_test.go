@@ -132,7 +132,7 @@ func (b *box) end() {
 
 func (b *box) update(p api.Policy) {
 	b.h.Helper()
-	b.h.must(b.h.dial().Update(b.h.ctx(), api.UpdateIn{Lease: b.plan.Lease, Secret: b.plan.Secret, Policy: p}))
+	b.h.must(b.h.dial().Update(b.h.ctx(), api.UpdateIn{Lease: b.plan.Lease, Secret: b.plan.Secret, Policy: new(p)}))
 }
 
 func ask[Out any](b *box, o order) (out Out) {
