@@ -68,8 +68,6 @@ func leafElements(m Marks, v lease.Verdict, policy uint32) []setElement {
 		{setOwn, Element{Key: leaf + fMark(in)}},
 		{setOwn, Element{Key: leaf + fMark(started)}},
 		{setOwn, Element{Key: leaf + fMark(m.Started(v.Number, v.Generation+1))}},
-		// Flows are judged anew once a rule has ended, whoever lives to notice.
-		{setJudged, Element{Key: leaf + fMark(started), Until: ends(v.Policy.NextEnd())}},
 	}
 	if a := v.Address.Unmap(); a.Is4() {
 		out = append(out,
@@ -78,7 +76,12 @@ func leafElements(m Marks, v lease.Verdict, policy uint32) []setElement {
 			setElement{setSelfAddr, Element{Key: fMark(sentHost) + fAddr(a) + fAddr(a)}})
 	}
 	if v.Cutting {
+		// Every packet is judged until flows of older policies have ended: where the cut behind an update failed, those
+		// from before it have the generation of the policy after it.
 		out = append(out, setElement{setCutting, Element{Key: leaf}})
+	} else {
+		// Flows are judged anew once a rule has ended, whoever lives to notice.
+		out = append(out, setElement{setJudged, Element{Key: leaf + fMark(started), Until: ends(v.Policy.NextEnd())}})
 	}
 	if v.Policy.Ingress == lease.FromNone {
 		out = append(out, setElement{setInNone, Element{Key: leaf}})

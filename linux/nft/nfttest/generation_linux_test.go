@@ -50,3 +50,26 @@ func TestGeneration(t *testing.T) {
 		t.Errorf("a flow that both admit: %s", got)
 	}
 }
+
+// Flows that were not ended, for the cut behind an update failed, are not taken for those of the policy after the next,
+// which has the generation that they began under.
+func TestGenerationOfTheUncut(t *testing.T) {
+	l := newLab(t)
+	o := newOutside(l)
+	o.echo("udp", ":8000")
+	o.echo("tcp", ":8000")
+	b := l.box(openEgress())
+	holder := netlab.Start(t, netlab.Spawn{Leaf: b.FD()}, "hold", "udp "+o.far()+":8000", "tcp "+o.far()+":8000")
+	if line := holder.Line(); line != "ready" {
+		t.Fatal(line)
+	}
+	v := b.Verdict
+	for _, generation := range []uint8{1, 0} {
+		v.Policy, v.Generation, v.Cutting = deny(), generation, true
+		l.must(l.table.Put(l.ctx(), v))
+		holder.Say("how")
+		if got := holder.Line(); strings.Contains(got, "ok") {
+			t.Errorf("generation %d: flows of the policy before: %s", generation, got)
+		}
+	}
+}
