@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 
 	"github.com/gominimal/minhost/installer/helper"
 	"github.com/gominimal/minhost/installer/lease"
+	"github.com/gominimal/minhost/linux/apparmor"
 	"github.com/gominimal/minhost/linux/cgroup"
 	"github.com/gominimal/minhost/linux/errand"
 	"github.com/gominimal/minhost/linux/listen"
@@ -17,11 +19,13 @@ import (
 
 // errands are what children of the helper do in other places.
 func errands() errand.Table {
-	return errand.Table{
+	all := errand.Table{
 		listen.Name:       listen.Child,
 		netns.PrepareName: netns.PrepareChild,
 		netns.RemoveName:  netns.RemoveChild,
 	}
+	maps.Copy(all, apparmor.Errands())
+	return all
 }
 
 // isolationPort tells network namespaces apart.

@@ -14,6 +14,7 @@ import (
 	"github.com/gominimal/minhost/installer/host/filestep"
 	"github.com/gominimal/minhost/installer/operators"
 	"github.com/gominimal/minhost/linux"
+	"github.com/gominimal/minhost/linux/apparmor"
 	"github.com/gominimal/minhost/linux/initscript"
 	"github.com/gominimal/minhost/linux/label"
 	"github.com/gominimal/minhost/linux/resolved"
@@ -99,6 +100,7 @@ func systemdSteps(env *environment, l linux.Layout, disk *host.Disk, gate host.G
 	}
 	ctl := systemd.Systemctl{Run: host.Exec{Gate: gate}, Path: systemd.Find(systemd.HostEnv(), "systemctl")}
 	all := []installer.Step{
+		apparmor.New(disk, host.Exec{Gate: gate}, systemd.Find(systemd.HostEnv(), "apparmor_parser"), l.Program, tryNamespaces(env, l)),
 		&systemd.UnitsStep{Units: units, FS: disk, Manager: m, Systemctl: ctl, Clean: clean},
 		label.Step{Env: systemd.HostEnv(), Run: host.Exec{Gate: gate}, Paths: labelled(l.Program, units)},
 		linux.TreeStep{Ground: ground, Unit: func(ctx context.Context) error { return ctl.Start(ctx, systemd.TreeService) }},
@@ -113,6 +115,17 @@ func systemdSteps(env *environment, l linux.Layout, disk *host.Disk, gate host.G
 	names := namesStep(gate)
 	names.Keeper = systemd.Service{Systemctl: ctl, Name: systemd.NamesService}
 	return append(all, names), nil
+}
+
+// tryNamespaces tries by the installed program, which AppArmor knows by its path, and before there is one by this.
+func tryNamespaces(env *environment, l linux.Layout) func(context.Context) error {
+	return func(ctx context.Context) error {
+		program := l.Program
+		if _, err := os.Stat(program); err != nil {
+			program = ""
+		}
+		return apparmor.Try(ctx, program, uint32(env.For.UID))
+	}
 }
 
 // labelled are the files that systemd reads and executes, and the folder of the program.

@@ -2,6 +2,7 @@ package errand
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,6 +36,10 @@ type Spec struct {
 	User *uint32
 	// Capabilities are what the child keeps although it runs as User.
 	Capabilities []uintptr
+	// Program is in place of this one: the same one elsewhere, which AppArmor knows by its path.
+	Program string
+	// Apart gives the child user and mount namespaces of its own, with the right to mount in them.
+	Apart bool
 	// Files are given to the child.
 	Files []*os.File
 }
@@ -86,7 +91,7 @@ func run(ctx context.Context, s Spec) (*os.File, error) {
 	defer ours.Close()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", Verb, s.Name, string(in))
+	cmd := exec.CommandContext(ctx, cmp.Or(s.Program, "/proc/self/exe"), Verb, s.Name, string(in))
 	cmd.Env = []string{} // nil would be ours
 	cmd.ExtraFiles = append([]*os.File{theirs}, s.Files...)
 	cmd.SysProcAttr = s.attributes()
@@ -114,6 +119,13 @@ func (s Spec) attributes() *syscall.SysProcAttr {
 	}
 	if s.User != nil {
 		a.Credential = &syscall.Credential{Uid: *s.User, Gid: *s.User}
+	}
+	if s.Apart {
+		uid, gid := os.Geteuid(), os.Getegid()
+		a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS
+		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+		a.AmbientCaps = append(a.AmbientCaps, unix.CAP_SYS_ADMIN)
 	}
 	return a
 }

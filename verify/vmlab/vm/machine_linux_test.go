@@ -20,6 +20,7 @@ func share(t *testing.T, work string) {
 		build(filepath.Join(dir, "minhost"), "cmd/minhost"),
 		build(filepath.Join(dir, "guest"), "verify/vmlab/vm/guest"),
 		build(filepath.Join(dir, "probe"), "verify/vmlab/probe"),
+		copyFile("../../../linux/apparmor/testdata/minhost", filepath.Join(dir, "apparmor"), 0o644),
 		copyFile("../snapshot.sh", filepath.Join(dir, "snapshot.sh"), 0o644))
 	if script := os.Getenv("MINHOST_VM_SCRIPT"); script != "" {
 		must(t, copyFile(script, filepath.Join(dir, "extra.sh"), 0o644))

@@ -30,6 +30,7 @@ func first() string {
 	verify()
 	use()
 	flush()
+	profiles()
 	check("what is expected after the reboot is kept", run("", installed, "verify", "--before-reboot").good())
 	check("the unit that looks after each boot", run("", "systemctl", "enable", "minhost-verify.service").good())
 	check("boxes that start as early as they can", plantEarly())
