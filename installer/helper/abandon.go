@@ -40,21 +40,26 @@ func (h *Helper) mayAbandon(c request, b *box, e *ended, id string) error {
 	return answer(lease.Ask(b.State, lease.OpAbandon), b.Lease, lease.OpAbandon)
 }
 
-// drop ends a planned box. Its leaf has no process; one that cannot be removed (somebody with root moved a
-// process in: EBUSY) is tried again until it can.
+// drop ends a planned box.
 func (h *Helper) drop(b *box) {
 	h.unsettle(b)
-	if err := b.leaf.Remove(); err != nil {
-		h.log.Warn("leaf stays", "lease", b.ID, "cause", err)
-		h.spawn(func(ctx context.Context) { h.removeLater(ctx, b.leaf) })
-	} else {
-		b.leaf.Close()
-	}
+	h.removeLeaf(b.ID, b.leaf)
 	h.mu.Lock()
 	h.forget(b, lease.OpAbandon)
 	h.mu.Unlock()
 	h.rest()
 	h.log.Info("abandoned", "lease", b.ID, "box", b.Name)
+}
+
+// removeLeaf removes the leaf of a box that was never attached. It has no process; one that cannot be removed (somebody
+// with root moved a process in: EBUSY) is tried again until it can.
+func (h *Helper) removeLeaf(id string, l Leaf) {
+	if err := l.Remove(); err != nil {
+		h.log.Warn("leaf stays", "lease", id, "cause", err)
+		h.spawn(func(ctx context.Context) { h.removeLater(ctx, l) })
+		return
+	}
+	l.Close()
 }
 
 // removeLater tries until the leaf is gone or the helper ends; then the sweep of the next one does.

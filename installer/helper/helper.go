@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gominimal/minhost/installer/api"
@@ -94,6 +95,8 @@ type Helper struct {
 	looking  sync.Mutex
 	heard    map[string][]api.Listener
 	audience audience
+	// expecting says that a move is waited for.
+	expecting atomic.Bool
 	// life ends with Close: watchers, retries and reapers hang on it.
 	life context.Context
 	stop context.CancelFunc

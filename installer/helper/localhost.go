@@ -1,7 +1,6 @@
 package helper
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 
@@ -18,9 +17,6 @@ type Localhost interface {
 	// Sync makes them know exactly these.
 	Sync([]lease.Home) error
 }
-
-// numberTries is how many lease numbers are tried whose address somebody uses.
-const numberTries = 16
 
 // localhostOf decides whose localhost a planned box has.
 func (h *Helper) localhostOf(in api.PlanIn, l *lease.Lease) error {
@@ -115,27 +111,4 @@ func (h *Helper) resettle() error {
 	}
 	h.mu.Unlock()
 	return h.cfg.Localhost.Sync(all)
-}
-
-// numberFor takes a lease number. A box with its own localhost and no name gets an address by it that nobody
-// uses; where none of several is free it shares the host's. h.mu is held.
-func (h *Helper) numberFor(l *lease.Lease) error {
-	for tries := numberTries; ; tries-- {
-		n, ok := h.number()
-		if !ok {
-			return errors.New("every lease number is taken")
-		}
-		l.Number = n
-		if l.Address.IsValid() || !l.OwnLocalhost {
-			return nil
-		}
-		if tries == 0 {
-			l.OwnLocalhost = false
-			return nil
-		}
-		if a := lease.Unpublished(n); h.cfg.Range.Free(a) == nil {
-			l.Address = a
-			return nil
-		}
-	}
 }

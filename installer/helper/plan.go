@@ -9,7 +9,8 @@ import (
 	"github.com/gominimal/minhost/installer/lease"
 )
 
-// plan reserves: number, name and address in memory, then the leaf. A failed plan reserved nothing.
+// plan reserves: number, name and address in memory, then the leaf, then the address with the kernel. A failed plan
+// reserved nothing.
 func (h *Helper) plan(ctx context.Context, c request, in api.PlanIn) (api.PlanOut, error) {
 	want, err := h.wanted(c, in)
 	if err != nil {
@@ -24,14 +25,37 @@ func (h *Helper) plan(ctx context.Context, c request, in api.PlanIn) (api.PlanOu
 	if err != nil {
 		return api.PlanOut{}, err
 	}
+	if err := h.build(ctx, b); err != nil {
+		return api.PlanOut{}, err
+	}
+	h.mu.Lock()
+	l := b.Lease // another connection may change it from here on
+	h.mu.Unlock()
+	h.log.Info("planned", "lease", l.ID, "box", l.Name, "address", text(l.Address), "uid", l.UID, "mode", l.Mode, "egress", l.Policy.Egress)
+	out := api.PlanOut{
+		Lease: l.ID, Secret: secret, Name: l.Name, Address: text(l.Address),
+		HostAddress: lease.HostAddress().String(), Leaf: b.leaf.Path(), Net: netPlanOf(l),
+		Enforcement: h.enforcement(), EnforcementCause: h.cfg.Unenforceable, Boundary: api.BoundaryCooperative,
+		Localhost: localhostTo(l), LocalhostCause: h.localhostCause(in, l),
+	}
+	return out, nil
+}
+
+// build makes of a reservation what a plan is on the host. It gives the box its leaf last: nobody finds it before.
+func (h *Helper) build(ctx context.Context, b *box) error {
 	leaf, err := h.cfg.Tree.Create(b.ID)
 	if err != nil {
 		h.unreserve(b)
-		return api.PlanOut{}, internal("create leaf", err)
+		return internal("create leaf", err)
+	}
+	h.expectMove()
+	if err := h.house(b); err != nil {
+		h.removeLeaf(b.ID, leaf)
+		h.unreserve(b)
+		return err
 	}
 	h.mu.Lock()
 	b.leaf = leaf
-	l := b.Lease // another connection may change it from here on
 	h.counts.plans++
 	lost := ctx.Err() != nil
 	if lost {
@@ -40,28 +64,21 @@ func (h *Helper) plan(ctx context.Context, c request, in api.PlanIn) (api.PlanOu
 	h.mu.Unlock()
 	if lost {
 		h.drop(b)
-		return api.PlanOut{}, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 	if err := h.settle(b); err != nil {
 		h.mu.Lock()
 		b.State = lease.Ending
 		h.mu.Unlock()
 		h.drop(b)
-		return api.PlanOut{}, internal("own localhost", err)
+		return internal("own localhost", err)
 	}
-	h.log.Info("planned", "lease", l.ID, "box", l.Name, "address", text(l.Address), "uid", l.UID, "mode", l.Mode, "egress", l.Policy.Egress)
-	out := api.PlanOut{
-		Lease: l.ID, Secret: secret, Name: l.Name, Address: text(l.Address),
-		HostAddress: lease.HostAddress().String(), Leaf: leaf.Path(), Net: netPlanOf(l),
-		Enforcement: h.enforcement(), EnforcementCause: h.cfg.Unenforceable, Boundary: boundaryTo(l),
-		Localhost: localhostTo(l), LocalhostCause: h.localhostCause(in, l),
-	}
-	return out, nil
+	return nil
 }
 
 // wanted checks the parameters, and what the host can do with them.
 func (h *Helper) wanted(c request, in api.PlanIn) (lease.Lease, error) {
-	l := lease.Lease{UID: c.peer.UID, State: lease.Planned, EndWithConnection: in.EndWithConnection, Attempt: in.Attempt, Strict: in.Boundary == api.BoundaryStrict, Since: h.cfg.Now().UTC()}
+	l := lease.Lease{UID: c.peer.UID, State: lease.Planned, EndWithConnection: in.EndWithConnection, Attempt: in.Attempt, Since: h.cfg.Now().UTC()}
 	if err := modeOf(in, &l); err != nil {
 		return lease.Lease{}, err
 	}
@@ -98,11 +115,7 @@ func (h *Helper) reserve(c request, l lease.Lease) (*box, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	leaves, addresses := 0, 0
-	held := map[netip.Addr]bool{}
 	for _, b := range h.boxes {
-		if b.Address.IsValid() {
-			held[b.Address] = true
-		}
 		if b.UID == l.UID {
 			leaves++
 			if lease.InRange(b.Address) {
@@ -123,19 +136,12 @@ func (h *Helper) reserve(c request, l lease.Lease) (*box, error) {
 	if err := h.afford(l.UID, l.Policy, nil); err != nil {
 		return nil, err
 	}
-	if l.Name != "" {
-		a, err := lease.Pick(held, h.released, h.cfg.Range.Free)
-		if err != nil {
-			return nil, &api.NoAddress{Message: err.Error(), Next: "minhost ls; end a box, or plan one without a name"}
-		}
-		l.Address = a
-	}
-	if err := h.numberFor(&l); err != nil {
-		return nil, &api.QuotaExceeded{Limit: 65535, Message: err.Error(), Next: nextLs}
-	}
 	l.ID = lease.NewID()
 	b := &box{Lease: l, owner: c.conn, over: make(chan struct{})}
-	h.boxes[b.ID], h.numbers[b.Number] = b, b
+	if err := h.assign(b, nil); err != nil {
+		return nil, err
+	}
+	h.boxes[b.ID] = b
 	if b.Name != "" {
 		h.names[b.Name] = b
 	}
@@ -153,21 +159,6 @@ func quota(l lease.Lease, leaves, addresses int) error {
 		return &api.QuotaExceeded{Limit: maxAddresses, Message: fmt.Sprintf("uid %d holds %d addresses already", l.UID, addresses), Next: nextLs}
 	}
 	return nil
-}
-
-// number gives the next lease number that nobody holds; numbers are reused as late as possible,
-// since a mark in flight may still carry an old one. h.mu is held.
-func (h *Helper) number() (uint16, bool) {
-	for range 65535 {
-		h.lastNum++
-		if h.lastNum == 0 {
-			h.lastNum = 1
-		}
-		if h.numbers[h.lastNum] == nil {
-			return h.lastNum, true
-		}
-	}
-	return 0, false
 }
 
 // unreserve takes back a reservation that never became a plan.

@@ -19,24 +19,33 @@ func (t *Tree) GroupOf(pid int) (string, error) {
 
 // Restore puts a process back to where GroupOf found it: a failed attach leaves nothing behind.
 func (t *Tree) Restore(pid int, group string) error {
-	if !strings.HasPrefix(group, "/") {
-		return fmt.Errorf("cgroup %q: not a path of this hierarchy", group)
-	}
 	if err := t.gate.Pass(fmt.Sprintf("cgroup move %d back to %s", pid, group)); err != nil {
 		return err
 	}
+	d, leave, err := t.group(group)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return move(d, pid)
+}
+
+// group opens a cgroup by its path, one component at a time. The caller lets go of it with leave.
+func (t *Tree) group(path string) (d dir, leave func(), err error) {
+	if !strings.HasPrefix(path, "/") {
+		return dir{}, nil, fmt.Errorf("cgroup %q: not a path of this hierarchy", path)
+	}
 	to := &Tree{top: t.top}
-	for part := range strings.SplitSeq(group, "/") {
+	for part := range strings.SplitSeq(path, "/") {
 		if part != "" {
 			to.parts = append(to.parts, part)
 		}
 	}
-	d, err := to.walk()
-	if err != nil {
-		return err
+	if d, err = to.walk(); err != nil {
+		return dir{}, nil, err
 	}
-	if len(to.parts) > 0 {
-		defer d.close()
+	if len(to.parts) == 0 {
+		return d, func() {}, nil // the mount's own
 	}
-	return move(d, pid)
+	return d, func() { d.close() }, nil
 }
