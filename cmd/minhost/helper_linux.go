@@ -146,6 +146,7 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 		}
 		defer flows.Close()
 		cfg.Table, cfg.Flows, cfg.Refusals, cfg.Audience = table, flows, reader, audienceFile{disk, l.Lookups}
+		cfg.Runners = &runnersPort{tree: tree, table: table}
 	}
 	waiting := openListeners(log)
 	defer waiting.Close()

@@ -44,7 +44,7 @@ func writeStatus(env *environment, s api.StatusOut) error {
 	if s.EnforcementCause != "" {
 		enforcement += ": " + s.EnforcementCause
 	}
-	for _, line := range [][2]string{
+	lines := [][2]string{
 		{"helper", "pid " + strconv.Itoa(s.PID) + ", up since " + s.Since},
 		{"version", s.Version},
 		{"boot", s.BootID},
@@ -58,7 +58,13 @@ func writeStatus(env *environment, s api.StatusOut) error {
 		{"host", trafficText(s.Traffic, "node")},
 		{"refused", fmt.Sprintf("%d packets since the table was filled, %d told, %d times too fast to be read",
 			s.Refused, s.RefusalsTold, s.RefusalsLost)},
-	} {
+	}
+	for _, t := range s.Traffic {
+		if t.Plane == "runner" {
+			lines = append(lines, [2]string{fmt.Sprintf("runner, uid %d", t.UID), sentAndReceived(t)})
+		}
+	}
+	for _, line := range lines {
 		if _, err := fmt.Fprintf(env.Stdout, "%-16s %s\n", line[0], shown(line[1])); err != nil {
 			return err
 		}
@@ -70,10 +76,14 @@ func writeStatus(env *environment, s api.StatusOut) error {
 func trafficText(all []api.Traffic, plane string) string {
 	for _, t := range all {
 		if t.Plane == plane {
-			return fmt.Sprintf("sent %d packets, %d bytes; received %d packets, %d bytes", t.SentPackets, t.SentBytes, t.ReceivedPackets, t.ReceivedBytes)
+			return sentAndReceived(t)
 		}
 	}
 	return "not counted"
+}
+
+func sentAndReceived(t api.Traffic) string {
+	return fmt.Sprintf("sent %d packets, %d bytes; received %d packets, %d bytes", t.SentPackets, t.SentBytes, t.ReceivedPackets, t.ReceivedBytes)
 }
 
 // answersText are the kinds of answers that were given, most important first.

@@ -112,8 +112,8 @@ type Listener struct {
 // Traffic: What one plane of the host's network sent and received since the table was filled:
 // packets that were let through, and their bytes from the network header on. plane is cohort (all
 // boxes together, those that have ended under this helper too), node (everything that is in no
-// box), runner (what a runner put into node/<uid>; not counted yet) or box. What a box sends to a
-// box over loopback is counted as sent only.
+// box), runner (what a runner put into node/<uid>, see Count) or box. What a box sends to a box
+// over loopback is counted as sent only.
 type Traffic struct {
 	Plane           string `json:"plane"`
 	Lease           string `json:"lease,omitempty"`
@@ -341,6 +341,7 @@ func Methods() []string {
 		"List",
 		"Status",
 		"Verify",
+		"Count",
 		"Explain",
 		"Watch",
 		"Repair",
@@ -373,6 +374,8 @@ func NewIn(method string) any {
 		return new(StatusIn)
 	case "Verify":
 		return new(VerifyIn)
+	case "Count":
+		return new(CountIn)
 	case "Explain":
 		return new(ExplainIn)
 	case "Watch":
@@ -408,6 +411,8 @@ func NewOut(method string) any {
 		return new(StatusOut)
 	case "Verify":
 		return new(VerifyOut)
+	case "Count":
+		return new(CountOut)
 	case "Explain":
 		return new(ExplainOut)
 	case "Watch":
@@ -620,6 +625,18 @@ func (v VerifyOut) MarshalJSON() ([]byte, error) {
 	type plain VerifyOut
 	v.Checks = filled(v.Checks)
 	return json.Marshal(plain(v))
+}
+
+// CountIn holds the parameters of Count: Has what the caller itself sends and receives counted from
+// now on, as a runner's: the calling process with all its threads goes into node/<uid>, and what it
+// starts is born there. Sockets that it has already are not counted. It stays until it ends, is in
+// no box, and nothing about its traffic is judged. Repeated it changes nothing.
+type CountIn struct {
+}
+
+// CountOut is the reply to Count.
+type CountOut struct {
+	Group string `json:"group"`
 }
 
 // ExplainIn holds the parameters of Explain: Why a box (a lease id or a name) may or may not reach

@@ -83,6 +83,11 @@ func (c *Client) Verify(ctx context.Context) (out api.VerifyOut, err error) {
 	return out, c.call(ctx, "Verify", api.VerifyIn{}, &out)
 }
 
+// Count has what this process sends and receives counted from now on, as a runner's, and says where it was put.
+func (c *Client) Count(ctx context.Context) (out api.CountOut, err error) {
+	return out, c.call(ctx, "Count", api.CountIn{}, &out)
+}
+
 // Explain tells why a box may or may not reach a destination.
 func (c *Client) Explain(ctx context.Context, in api.ExplainIn) (out api.ExplainOut, err error) {
 	return out, c.call(ctx, "Explain", in, &out)

@@ -39,6 +39,7 @@ func methods() map[string]method {
 		"List":     {operators, unary((*Helper).list)},
 		"Status":   {operators, unary((*Helper).status)},
 		"Verify":   {operators, unary((*Helper).verify)},
+		"Count":    {operators, unary((*Helper).count)},
 		"Explain":  {insiders, unary((*Helper).explain)},
 		"Watch":    {operators, (*Helper).watch},
 		"Repair":   {rootOnly, unary((*Helper).repair)},

@@ -25,6 +25,7 @@ func TestAccess(t *testing.T) {
 		"List":     {operator: true, root: true},
 		"Status":   {operator: true, root: true},
 		"Verify":   {operator: true, root: true},
+		"Count":    {operator: true, root: true},
 		"Explain":  {operator: true, root: true, insider: true},
 		"Watch":    {operator: true, root: true},
 		"Repair":   {root: true},

@@ -39,6 +39,7 @@ type Config struct {
 	Flows     Flows
 	Refusals  Refusals
 	Listeners Listeners // nil where the host cannot tell
+	Runners   Runners   // nil where they cannot be counted
 	Names     Names
 	Range     Range
 	Localhost Localhost // nil where boxes share the host's localhost: SharedLocalhost says why
@@ -122,13 +123,13 @@ type counts struct{ plans, attaches, abandons, teardowns int }
 //
 // The rule of locking: what changes while a box lives is written under Helper.mu and read under it. Of the lease
 // that is State, Policy, Generation, Cutting, NetNS and Strict; a method of lease.Lease has a copy of all of it, so
-// it is called under the lock too. All else of the lease never changes and is read anywhere, and so is leaf once
-// Plan has set it: find gives no box to a call before. netns changes in the call that attaches or ends the box
+// it is called under the lock too. All else of the lease never changes once Plan has set leaf, and is read anywhere, and
+// so is leaf: find gives no box to a call before. netns changes in the call that attaches or ends the box
 // alone, which need not lock to read it.
 //
 // The order of locks: changing, then refilling, then mu; publishing, repairing, looking and accounts.mu before mu
-// as well; members.mu and then that of events behind all. Under mu nothing waits for the kernel but Plan's look for
-// a free address, and a replay, which is alone.
+// as well; members.mu and then that of events behind all. Under mu nothing waits for the kernel but a replay, which is
+// alone.
 type box struct {
 	lease.Lease
 	leaf Leaf // nil while Plan makes it

@@ -35,7 +35,7 @@ func (h *Helper) trafficTo(p *lease.Planes, c request) []api.Traffic {
 		}
 	}
 	slices.SortFunc(boxes, func(a, b api.Traffic) int { return cmp.Compare(a.Lease, b.Lease) })
-	return append(out, boxes...)
+	return slices.Concat(out, h.runnersTo(p, c), boxes)
 }
 
 // boxTraffic is nil for a box that the table does not have.

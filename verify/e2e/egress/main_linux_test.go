@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(rig.Main(m, nil, netlab.Children{"agent": agentMain}))
 }
 
-// order is one line to an agent: "serve", "dial", "hold" and "talk" a flow, "transfer", "probe" and "halt".
+// order is one line to an agent: "serve", "dial", "hold" and "talk" a flow, "count", "transfer", "probe" and "halt".
 type order struct {
 	Op      string
 	Network string
@@ -59,6 +59,8 @@ func agentMain([]string) int {
 			out = talk(c)
 		case "talk":
 			out = talk(held[key])
+		case "count":
+			out = count()
 		case "transfer":
 			out = transfer(o.Network, o.Address)
 		case "probe":
