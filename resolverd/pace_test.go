@@ -2,6 +2,7 @@ package resolverd
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,7 +17,7 @@ import (
 func TestPace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "zone")
 	write := func(generation uint64) {
-		if err := os.WriteFile(path, zone(generation), 0o644); err != nil {
+		if err := errors.Join(os.WriteFile(path+".new", zone(generation), 0o644), os.Rename(path+".new", path)); err != nil {
 			t.Fatal(err)
 		}
 	}

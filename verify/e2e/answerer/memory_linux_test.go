@@ -52,7 +52,9 @@ const (
 // small waits until the process holds no more.
 func (a *answerer) small(when string) {
 	a.t.Helper()
-	show := func() { a.t.Logf("%s: %d KiB, %d KiB of it its own", when, a.memory("VmRSS")>>10, a.memory("RssAnon")>>10) }
+	show := func() {
+		a.t.Logf("%s: %d KiB, %d KiB of it its own", when, a.memory("VmRSS")>>10, a.memory("RssAnon")>>10)
+	}
 	show()
 	rig.Eventually(a.t, 20*time.Second, when+" it is small", func() bool {
 		return a.memory("VmRSS") <= mostMemory && a.memory("RssAnon") <= mostOwn
