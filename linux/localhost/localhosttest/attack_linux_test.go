@@ -109,6 +109,15 @@ func TestBindBeforeLease(t *testing.T) {
 			a.want("ok", "s bind [::ffff:127.0.64.7]:4000")
 			a.want("ok", "s listen")
 		}},
+		{"TCP of IPv4", func(a *actor) {
+			a.want("ok", "s socket tcp4")
+			a.want("ok", "s bind 127.0.64.7:4000")
+			a.want("ok", "s listen")
+		}},
+		{"UDP of IPv6", func(a *actor) {
+			a.want("ok", "s socket udp6")
+			a.want("ok", "s bind [::ffff:127.0.64.7]:4000")
+		}},
 		{"TCP that does not listen yet", func(a *actor) {
 			a.want("ok", "s socket tcp4")
 			a.want("ok", "s bind 127.0.64.7:4000")
