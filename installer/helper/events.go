@@ -2,6 +2,7 @@ package helper
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,13 @@ const maxPending = 256
 type hub struct {
 	mu       sync.Mutex
 	watchers map[*watcher]bool
+	// missed happened while no helper lived: who watches first is told.
+	missed []missed
+}
+
+type missed struct {
+	uid   uint32
+	event api.Event
 }
 
 type watcher struct {
@@ -32,6 +40,27 @@ func (u *hub) add(w *watcher) {
 		u.watchers = map[*watcher]bool{}
 	}
 	u.watchers[w] = true
+	u.missed = slices.DeleteFunc(u.missed, func(m missed) bool { return w.offer(m.uid, m.event) })
+}
+
+// miss keeps an event until somebody watches, or its box is gone.
+func (u *hub) miss(uid uint32, e api.Event) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.missed = append(u.missed, missed{uid, e})
+}
+
+// offer gives a watcher an event that it asked for, unless it is too far behind.
+func (w *watcher) offer(uid uint32, e api.Event) bool {
+	if w.uid != 0 && w.uid != uid || w.lease != "" && w.lease != e.Lease || w.lookups != (e.Kind == api.EventKindLookup) {
+		return false
+	}
+	select {
+	case w.events <- e:
+		return true
+	default:
+		return false
+	}
 }
 
 func (u *hub) remove(w *watcher) {
@@ -51,13 +80,10 @@ func (u *hub) send(uid uint32, e api.Event) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for w := range u.watchers {
-		if w.uid != 0 && w.uid != uid || w.lease != "" && w.lease != e.Lease || w.lookups != (e.Kind == api.EventKindLookup) {
-			continue
-		}
-		select {
-		case w.events <- e:
-		default:
-		}
+		w.offer(uid, e)
+	}
+	if e.Kind == api.EventKindGone {
+		u.missed = slices.DeleteFunc(u.missed, func(m missed) bool { return m.event.Lease == e.Lease })
 	}
 }
 

@@ -146,13 +146,15 @@ func (h *Helper) endOwed(b *box) error {
 		h.log.Info("rules ended", "lease", b.ID, "box", b.Name, "rules", len(ended), "cut", n)
 	}
 	for _, r := range ended {
-		h.tell(b, api.EventKindExpired, "the rule "+r.String()+" has ended")
+		h.tell(b, api.EventKindExpired, hasEnded(r))
 	}
 	return nil
 }
 
-// overdue takes rules out of a stored policy that ended while no helper lived. Their flows are cut as those
-// of any policy that is new.
+func hasEnded(r lease.Rule) string { return "the rule " + r.String() + " has ended" }
+
+// overdue takes rules out of a stored policy that ended while no helper lived, which who watches next is told. Their
+// flows are cut as those of any policy that is new.
 func (h *Helper) overdue(b *box) {
 	left, ended := b.Policy.At(h.cfg.Now().Add(endAhead))
 	if len(ended) == 0 {
@@ -161,6 +163,7 @@ func (h *Helper) overdue(b *box) {
 	var names []string
 	for _, r := range ended {
 		names = append(names, r.String())
+		h.events.miss(b.UID, api.Event{Kind: api.EventKindExpired, Time: stamp(r.Until), Lease: b.ID, Box: b.Name, Text: hasEnded(r)})
 	}
 	b.renew(left)
 	b.Cutting = h.cfg.Table != nil

@@ -138,6 +138,26 @@ func TestRuleEndsUnseen(t *testing.T) {
 		t.Errorf("replayed: %+v", v)
 	}
 	r.eventually("flows are cut", func() bool { return r.rules(out.Lease) == 1 && len(r.cuts()) > before })
+	// Who watches first is told, and nobody else's watcher, nor one of another lease.
+	said := func(uid uint32, params string) bool {
+		t.Helper()
+		watch := r.dial(uid, 40)
+		watch.send(`{"method":"dev.minimal.Host.Watch","parameters":{` + params + `},"more":true}`)
+		r.eventually("it watches", func() bool { return r.watchers() == 1 })
+		r.h.tell(r.h.boxes[out.Lease], api.EventKindUpdated, "mark")
+		r.h.tell(r.h.boxes[planned.Lease], api.EventKindUpdated, "mark")
+		r.h.tell(&box{Lease: lease.Lease{UID: otherUID}}, api.EventKindUpdated, "mark")
+		a, err := watch.receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		watch.c.Close()
+		r.eventually("it is gone", func() bool { return r.watchers() == 0 })
+		return strings.Contains(string(a.Parameters), `"kind":"expired"`) && strings.Contains(string(a.Parameters), "192.0.2.7") && strings.Contains(string(a.Parameters), out.Lease)
+	}
+	if said(otherUID, "") || said(operatorUID, `"lease":"`+planned.Lease+`"`) || !said(operatorUID, "") || said(operatorUID, "") {
+		t.Error("what ended unseen is not told once")
+	}
 	if slices.ContainsFunc(r.cuts()[before:], func(c lease.Verdict) bool { return len(c.Policy.Rules) != 1 }) {
 		t.Errorf("cut: %+v", r.cuts()[before:])
 	}
