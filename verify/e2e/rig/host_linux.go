@@ -77,6 +77,17 @@ func Bare(t testing.TB) Snapshot {
 // Wipe removes minhost without asking it: processes, table, tree, files.
 func Wipe(t testing.TB) {
 	t.Helper()
+	Halt(t)
+	for _, dir := range []string{filepath.Dir(Program), StateDir} {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Halt leaves of minhost what a reboot leaves: program and journal, but no process, table, tree or lease.
+func Halt(t testing.TB) {
+	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		all := Processes(t)
 		if len(all) == 0 {
@@ -94,10 +105,8 @@ func Wipe(t testing.TB) {
 		t.Fatal(err)
 	}
 	_ = exec.Command("/usr/sbin/nft", "delete", "table", "inet", "minhost").Run() // mostly not there
-	for _, dir := range []string{filepath.Dir(Program), StateDir, RunDir} {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.RemoveAll(RunDir); err != nil {
+		t.Fatal(err)
 	}
 }
 
