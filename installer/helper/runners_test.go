@@ -19,6 +19,8 @@ type fakeRunners struct {
 }
 
 func (f *fakeRunners) Prepare(_ context.Context, uid uint32) (string, error) {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
 	f.made[uid] = true
 	return fmt.Sprintf("/node/%d", uid), f.fail
 }
@@ -34,11 +36,20 @@ func (f *fakeRunners) Move(uid uint32, pid int) error {
 }
 
 func (f *fakeRunners) Accounts() (map[uint64]uint32, error) {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
 	out := map[uint64]uint32{}
 	for uid := range f.made {
 		out[uint64(uid)] = uid
 	}
 	return out, nil
+}
+
+// places says how many processes were moved, and whether one was into the place of an account.
+func (f *fakeRunners) places(pid int, uid uint32) (n int, there bool) {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	return len(f.moved), f.moved[pid] == uid
 }
 
 // countedTable has counted for the first operator's runners.
@@ -62,9 +73,14 @@ func TestCount(t *testing.T) {
 			t.Fatalf("%+v, %v", out, err)
 		}
 	}
-	if len(f.moved) != 1 || f.moved[10] != operatorUID || r.w.procs[10].pinned != 0 {
-		t.Errorf("moved %v", f.moved)
+	if n, there := f.places(10, operatorUID); n != 1 || !there {
+		t.Errorf("%d moved, %t", n, there)
 	}
+	r.w.mu.Lock()
+	if r.w.procs[10].pinned != 0 {
+		t.Error("its number is pinned for ever")
+	}
+	r.w.mu.Unlock()
 	if err := other.call("Count", api.CountIn{}, nil); err != nil {
 		t.Error(err)
 	}
@@ -91,14 +107,19 @@ func TestCountFails(t *testing.T) {
 	f := &fakeRunners{made: map[uint32]bool{}, moved: map[int]uint32{}, fail: errors.New("no table")}
 	r := newRig(t, func(c *Config) { f.w = c.Tree.(*world); c.Runners = f })
 	w := r.dial(operatorUID, 10)
-	if err := w.call("Count", api.CountIn{}, nil); shortName(err) != "Internal" || len(f.moved) != 0 {
-		t.Errorf("%v, moved %v", err, f.moved)
+	fails := func(want string) {
+		t.Helper()
+		err := w.call("Count", api.CountIn{}, nil)
+		if n, _ := f.places(10, 0); shortName(err) != want || n != 0 {
+			t.Errorf("%v, %d moved; want %s", err, n, want)
+		}
 	}
+	fails("Internal")
+	r.w.mu.Lock()
 	f.fail = nil
 	delete(r.w.procs, 10)
-	if err := w.call("Count", api.CountIn{}, nil); err == nil || len(f.moved) != 0 {
-		t.Errorf("%v, moved %v", err, f.moved)
-	}
+	r.w.mu.Unlock()
+	fails("NotAllowed")
 	if err := newRig(t).dial(operatorUID, 10).call("Count", api.CountIn{}, nil); shortName(err) != "NotSupported" {
 		t.Error(err)
 	}
