@@ -107,12 +107,12 @@ func TestCut(t *testing.T) {
 	}
 	var in, in2 net.Conn
 	o.do(func() {
-		in, err = net.DialTimeout("tcp", o.near()+":3500", time.Second)
+		in, err = net.DialTimeout("tcp", o.near()+":3500", netlab.Patience(time.Second))
 		l.must(err)
-		in2, err = net.DialTimeout("tcp", o.near()+":3501", time.Second)
+		in2, err = net.DialTimeout("tcp", o.near()+":3501", netlab.Patience(time.Second))
 		l.must(err)
 	})
-	fromHost, err := net.DialTimeout("tcp", "127.0.0.1:3501", time.Second)
+	fromHost, err := net.DialTimeout("tcp", "127.0.0.1:3501", netlab.Patience(time.Second))
 	l.must(err)
 	t.Cleanup(func() { in.Close(); in2.Close(); fromHost.Close() })
 	say := func() string {
@@ -137,12 +137,12 @@ func TestCut(t *testing.T) {
 			if how != "ECONNRESET" {
 				t.Errorf("%s reads %s", name, how)
 			}
-		case <-time.After(time.Second):
+		case <-time.After(netlab.Patience(time.Second)):
 			t.Errorf("%s was not told", name)
 		}
 	}
 	t.Logf("%d ended in %v, all peers told after %v", ended, took, time.Since(start))
-	in.SetDeadline(time.Now().Add(time.Second))
+	in.SetDeadline(time.Now().Add(netlab.Patience(time.Second)))
 	if _, err := io.Copy(io.Discard, in); word(err) != "ECONNRESET" {
 		t.Errorf("another host reads %v from a listener that is closed to it now", err)
 	}
@@ -158,7 +158,7 @@ func TestCut(t *testing.T) {
 		t.Errorf("cut again ends %d more", n)
 	}
 	l.same(l.table, verdicts(b))
-	l.must(fromHost.SetDeadline(time.Now().Add(time.Second)))
+	l.must(fromHost.SetDeadline(time.Now().Add(netlab.Patience(time.Second))))
 	p.Ingress, p.IngressPorts = lease.FromNone, nil
 	l.tighten(c, b, p)
 	if _, err := io.Copy(io.Discard, fromHost); word(err) != "ECONNRESET" {
@@ -182,7 +182,7 @@ func TestCutByMark(t *testing.T) {
 	if line := holder.Line(); line != "ready" {
 		t.Fatal(line)
 	}
-	fromHost, err := net.DialTimeout("tcp", "127.0.0.1:3500", time.Second)
+	fromHost, err := net.DialTimeout("tcp", "127.0.0.1:3500", netlab.Patience(time.Second))
 	l.must(err)
 	defer fromHost.Close()
 	holder.Say("how")

@@ -29,7 +29,7 @@ func holdChild(args []string) int {
 			h.wanted, _ = strconv.Atoi(f[2])
 			err = h.listen(f[1])
 		} else {
-			h.c, err = net.DialTimeout(f[0], f[1], time.Second)
+			h.c, err = net.DialTimeout(f[0], f[1], netlab.Patience(time.Second))
 		}
 		if err != nil {
 			fmt.Println(a, err)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // share makes the second disk: the programs, and what the guest needs of this folder.
@@ -55,7 +56,7 @@ func command(t *testing.T, dir, name string, args ...string) {
 
 // boot starts the machine; the lines end when it is powered off. Nothing is written to the image. The words
 // are added to the kernel's command line. Every frame of its network device goes to the file frames.
-func boot(t *testing.T, image, work string, words ...string) (<-chan string, func() error) {
+func boot(t *testing.T, image, work string, limit time.Duration, words ...string) (<-chan string, func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)

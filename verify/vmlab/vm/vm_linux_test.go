@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 var suites = []string{"bookworm", "trixie"}
 
 // limit of a machine's whole life: two to four minutes on two cores that do little else.
-const limit = 20 * time.Minute
+const limit = 45 * time.Minute
 
 // TestLife: install, use, flush the ruleset, reboot, use, undo. Each check of the guest is a subtest.
 func TestLife(t *testing.T) {
@@ -55,7 +55,7 @@ func TestLife(t *testing.T) {
 			share(t, work)
 			initrd(t, dir, work)
 			ends := 0
-			lines, wait := boot(t, dir, work)
+			lines, wait := boot(t, dir, work, limit)
 			for line := range lines {
 				ends += report(t, line)
 			}
