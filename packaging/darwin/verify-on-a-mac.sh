@@ -135,6 +135,11 @@ boxes() {
 	check 'a name that was looked up too early' within 10 page late
 	keep leases "$minhost" ls
 }
+lookups() { # B115, B123: what of a browser's lookups comes to the answerer, for a minute
+	sudo -v
+	keep "lookups while $1 loads the pages" sudo "$minhost" watch --dns &
+	sleep 1
+}
 end_boxes() {
 	for name in one two late; do
 		"$minhost" stop "$name" >>"$log" 2>&1
@@ -155,6 +160,7 @@ before() {
 	boxes
 	for browser in Safari 'Google Chrome' Firefox; do # B85, B123: HTTPS and SVCB questions, resolvers of their own
 		[ -d "/Applications/$browser.app" ] || { say "skip  $browser is not installed"; continue; }
+		lookups "$browser"
 		open -a "$browser" http://one.$zone:3000/ http://two.$zone:3000/
 		ask "$browser: do two tabs say 'this is box one' and 'this is box two'? How long did it take?"
 	done

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,6 +34,8 @@ func (m *Mac) person(c Call) Answer {
 		return dig(c)
 	case "curl":
 		return m.curl(c)
+	case "open":
+		return m.open(c)
 	}
 	return fail(127, "%s: no such program in the model", c.Name)
 }
@@ -80,6 +83,16 @@ func dig(c Call) Answer {
 		}
 	}
 	return Answer{Stdout: out.String()}
+}
+
+// open is a browser that looks up what it shall show.
+func (m *Mac) open(c Call) Answer {
+	for _, a := range c.Args {
+		if u, err := url.Parse(a); err == nil && u.Host != "" {
+			m.LookupFresh(u.Hostname())
+		}
+	}
+	return Answer{}
 }
 
 // curl gets a page, whose host the model's resolver looks up.

@@ -28,7 +28,7 @@ var Programs = [...]string{
 	"/usr/bin/sw_vers", "/usr/bin/plutil", "/usr/bin/sudo", "/usr/bin/id", "/usr/sbin/netstat", "/usr/bin/shasum",
 	// What packaging/darwin/verify-on-a-mac.sh looks with.
 	"/usr/bin/uname", "/usr/bin/xattr", "/usr/bin/codesign", "/usr/bin/profiles", "/bin/ps", "/sbin/ping", "/usr/sbin/lsof", "/usr/bin/stat",
-	"/usr/bin/dig", "/usr/bin/curl", "/bin/ls",
+	"/usr/bin/dig", "/usr/bin/curl", "/usr/bin/open", "/bin/ls",
 }
 
 // Ask is what a program of the model does, from inside its root.

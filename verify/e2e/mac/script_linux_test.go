@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -29,15 +30,22 @@ func TestMacScriptOnTheModel(t *testing.T) {
 	if err := fakedarwin.Copy(macScript, filepath.Join(m.Root, "Users/ada/verify.sh"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	m.person("before", "now reboot")
+	if err := os.MkdirAll(filepath.Join(m.Root, "Applications/Safari.app"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	report := m.person("before", "now reboot")
+	if !strings.Contains(report, "lookups while Safari loads") || !strings.Contains(report, "A one.min.internal: address") {
+		t.Errorf("what the browser looked up is not in the report:\n%s", report)
+	}
 	if err := m.Reboot(0); err != nil {
 		t.Fatal(err)
 	}
 	m.person("after", "then send /Users/ada/minhost-mac-report.tar.gz")
 }
 
-// person runs a part of the script at a terminal, says yes to the plan, and presses return whenever it asks.
-func (m *mac) person(part, last string) {
+// person runs a part of the script at a terminal, says yes to the plan, and presses return whenever it asks. It gives
+// what the report has then.
+func (m *mac) person(part, last string) (report string) {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), 5*time.Minute)
 	defer cancel()
@@ -55,12 +63,12 @@ func (m *mac) person(part, last string) {
 	cmd.Stdin = stdin
 	cmd.WaitDelay = 5 * time.Second // its boxes have its output open
 	out, err := cmd.CombinedOutput()
-	text := string(out)
+	text, report := string(out), m.as(0, "/bin/cat", "/Users/ada/minhost-mac-report/"+part+".txt").stdout
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) || !strings.Contains(text, last) || !strings.HasSuffix(text, "\n0 checks failed\n") {
-		log := m.as(0, "/bin/cat", "/Users/ada/minhost-mac-report/"+part+".txt").stdout
-		m.t.Fatalf("%s: %v\n%s\nreport:\n%s", part, err, text, log)
+		m.t.Fatalf("%s: %v\n%s\nreport:\n%s", part, err, text, report)
 	}
 	if n := strings.Count(text, "\nok "); n < 15 {
 		m.t.Errorf("%s: only %d checks", part, n)
 	}
+	return report
 }
