@@ -145,30 +145,6 @@ func otherAddress(t *testing.T) net.IP {
 	return nil
 }
 
-// TestQueriesSurviveARestart: what arrives while no answerer runs waits in the manager's socket.
-func TestQueriesSurviveARestart(t *testing.T) {
-	r := start(t, nil)
-	ask(t, "udp", r.host.addr, "minhost.min.internal. A")
-	r.stop()
-	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(r.host.addr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	query, _ := question(t, "minhost.min.internal. A")
-	if _, err := conn.Write(query); err != nil {
-		t.Fatal(err)
-	}
-	r.serve(t, nil)
-	conn.SetReadDeadline(time.Now().Add(patience))
-	if _, err := conn.Read(make([]byte, 512)); err != nil {
-		t.Errorf("the query was lost: %v", err)
-	}
-	if got := ask(t, "tcp", r.host.addr, "minhost.min.internal. A"); !strings.HasPrefix(got, "NOERROR") {
-		t.Error(got)
-	}
-}
-
 // TestReady: systemd hears of readiness, once, and only when lookups work.
 func TestReady(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")

@@ -168,6 +168,28 @@ func TestUnreachableReply(t *testing.T) {
 	}
 }
 
+// TestStopInAFlood: Stop ends reading also where a Read never waits, for more messages than a batch holds are
+// there. They stay in the socket, for who holds it too.
+func TestStopInAFlood(t *testing.T) {
+	for name, new := range batches {
+		t.Run(name, func(t *testing.T) {
+			batch, client := open(t, "udp", "127.0.0.1:0", new)
+			for range 2 * Many {
+				if _, err := client.Write([]byte("ask")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if messages, err := batch.Read(); err != nil || len(messages) == 0 {
+				t.Fatalf("%d messages, %v", len(messages), err)
+			}
+			batch.Stop()
+			if messages, err := batch.Read(); !errors.Is(err, ErrStopped) || len(messages) != 0 {
+				t.Errorf("%d messages after Stop, %v", len(messages), err)
+			}
+		})
+	}
+}
+
 // TestStop ends a Read that waits, and one that comes later.
 func TestStop(t *testing.T) {
 	for name, new := range batches {

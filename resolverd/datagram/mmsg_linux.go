@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -45,8 +46,9 @@ type mmsg struct {
 	done     int  // messages of the last Read
 	marks    bool // are asked for
 
+	ended   atomic.Bool // for a Read that need not wait
 	mu      sync.Mutex
-	stopped int // an eventfd, -1 when closed
+	stopped int // an eventfd, for one that waits; -1 when closed
 }
 
 // New returns the best batch that the system has. It takes the socket over: conn is closed, and
@@ -91,6 +93,7 @@ func New(conn *net.UDPConn, marks bool) (Batch, error) {
 }
 
 func (b *mmsg) Stop() {
+	b.ended.Store(true)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.stopped >= 0 {
@@ -150,6 +153,9 @@ func (b *mmsg) Read() ([]Message, error) {
 	ready := b.done == Many
 	b.done = 0
 	for {
+		if b.ended.Load() {
+			return nil, ErrStopped
+		}
 		if !ready {
 			if err := b.wait(unix.POLLIN); err != nil {
 				return nil, err
