@@ -9,7 +9,7 @@ LDFLAGS  = -s -w $(if $(VERSION),-X main.version=$(VERSION))
 BUILD    = $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 LANES    = $(GO) run ./verify/lanes
 
-.PHONY: build run stop test test-unit test-race test-root test-systemd test-mac test-vm test-vm-all test-apps soak bench bench-attach bench-egress bench-localhost bench-dns conformance-dns fuzz fuzz-dns lint cross fmt clean cells
+.PHONY: build run stop test test-unit test-race test-root test-systemd test-mac test-vm test-vm-all test-apps soak bench bench-attach bench-egress bench-localhost bench-dns conformance-dns fuzz fuzz-dns lint cross fmt clean cells packages
 
 build:
 	$(BUILD) -o bin/minhost ./cmd/minhost
@@ -56,9 +56,10 @@ test-mac:
 test-vm:
 	$(LANES) vm
 
-# That, and Debian systems with other network managers, resolvers, firewalls and inits, in namespaces.
+# That with every kernel test of tree, belt, table, own localhosts and boxes on those kernels (an hour each), and
+# Debian systems with other network managers, resolvers, firewalls and inits, in namespaces.
 test-vm-all:
-	$(LANES) vm cells
+	MINHOST_VM_ALL=1 $(LANES) vm cells
 
 # The table of the README: what of it works today.
 cells:
@@ -131,6 +132,15 @@ cross:
 	GOOS=linux  GOARCH=arm64 $(BUILD) -o dist/minhost-linux-arm64  ./cmd/minhost
 	GOOS=darwin GOARCH=amd64 $(BUILD) -o dist/minhost-darwin-amd64 ./cmd/minhost
 	GOOS=darwin GOARCH=arm64 $(BUILD) -o dist/minhost-darwin-arm64 ./cmd/minhost
+
+# Packages for Debian and Fedora, into dist/. The version must be one that they can compare. Tested by
+# verify/vmlab/hosts TestPackage, where nfpm is in PATH.
+NFPM ?= $(GO) run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.48.0
+PACKAGE_VERSION ?= 0.0.1
+packages: cross
+	for arch in amd64 arm64; do for kind in deb rpm; do \
+		VERSION=$(PACKAGE_VERSION) ARCH=$$arch PROGRAM=dist/minhost-linux-$$arch $(NFPM) package -f packaging/nfpm.yaml -p $$kind -t dist/ || exit 1; \
+	done; done
 
 fmt:
 	gofmt -w $$(git ls-files '*.go')

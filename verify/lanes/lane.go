@@ -128,7 +128,7 @@ func runCells(ctx context.Context, w io.Writer) (summary, error) {
 }
 
 // runVM makes the images first when they are not there, which takes minutes too.
-func runVM(ctx context.Context, w io.Writer) (summary, error) { return asRoot(ctx, w, "vm", "60m") }
+func runVM(ctx context.Context, w io.Writer) (summary, error) { return asRoot(ctx, w, "vm", "6h") }
 
 func runApps(ctx context.Context, w io.Writer) (summary, error) { return asRoot(ctx, w, "apps", "20m") }
 
@@ -142,7 +142,7 @@ func asRoot(ctx context.Context, w io.Writer, lane, timeout string) (summary, er
 	flags := []string{"-count=1", "-p=1", "-timeout=" + timeout}
 	if os.Geteuid() != 0 && exec.CommandContext(ctx, "sudo", "-n", "true").Run() == nil {
 		// The tests build programs: they need to find go, which sudo's own PATH often has not.
-		flags = append(flags, "-exec=sudo -n --preserve-env=REQUIRE,MINHOST_LAB,MINHOST_VM_SCRIPT,XDG_CACHE_HOME env PATH="+os.Getenv("PATH"))
+		flags = append(flags, "-exec=sudo -n --preserve-env=REQUIRE,MINHOST_LAB,MINHOST_VM_SCRIPT,MINHOST_VM_ALL,XDG_CACHE_HOME env PATH="+os.Getenv("PATH"))
 	}
 	return goTest(ctx, w, nil, packages, flags...)
 }

@@ -122,5 +122,8 @@ func build(file, pkg, version, tags string) error {
 	return nil
 }
 
+// Built is where a built program is outside.
+func Built(name string) string { return filepath.Join(os.Getenv(binEnv), name) }
+
 // Program is where a built program is inside a machine.
 func Program(name string) string { return "/run/lab/" + name }
