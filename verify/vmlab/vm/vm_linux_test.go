@@ -77,10 +77,10 @@ func report(t *testing.T, line string) int {
 	case "PASS":
 		t.Run(text, func(*testing.T) {})
 	case "FAIL":
-		name, why, _ := strings.Cut(text, ": ")
+		name, why, _ := strings.Cut(text, "\t")
 		t.Run(name, func(t *testing.T) { t.Error(strings.ReplaceAll(why, " | ", "\n")) })
 	case "SKIP":
-		name, why, _ := strings.Cut(text, ": ")
+		name, why, _ := strings.Cut(text, "\t")
 		t.Run(name, func(t *testing.T) { t.Skip(why) })
 	case "END":
 		return 1

@@ -117,7 +117,7 @@ func relay(folder string, out io.Reader) (failed, passed int) {
 			failed++
 			check(name, errors.New(strings.Join(append([]string{"failed"}, words[max(0, len(words)-30):]...), "\n")))
 		case "SKIP":
-			fmt.Fprintf(results, "SKIP %s: %s\n", name, strings.Join(words[max(0, len(words)-1):], " "))
+			fmt.Fprintf(results, "SKIP %s\t%s\n", name, strings.Join(words[max(0, len(words)-1):], " "))
 		default:
 			passed++
 			check(name, nil)

@@ -20,7 +20,7 @@ const (
 	path      = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
-// results is the second serial port: lines "PASS name", "FAIL name: why", "LOG text".
+// results is the second serial port: lines "PASS name", "FAIL name", a tab and why, SKIP like it, "LOG text".
 var results = os.Stdout
 
 // lab runs what belongs to this boot and ends the machine.
@@ -66,7 +66,7 @@ func check(name string, err error) bool {
 		fmt.Fprintln(results, "PASS", name)
 		return true
 	}
-	fmt.Fprintf(results, "FAIL %s: %s\n", name, strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " | "))
+	fmt.Fprintf(results, "FAIL %s\t%s\n", name, strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " | "))
 	return false
 }
 
@@ -90,7 +90,7 @@ func run(user, program string, args ...string) result {
 		args = append([]string{"--reuid", user, "--regid", user, "--init-groups", "--", program}, args...)
 		program = "/usr/bin/setpriv"
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, args...)
@@ -127,12 +127,12 @@ func world() error {
 	if err := start(share+"/guest", "serve", "127.0.0.1:9000", "[::1]:9000"); err != nil {
 		return err
 	}
-	return eventually(time.Minute, "a name of the outside world resolves", outerName)
+	return eventually(3*time.Minute, "a name of the outside world resolves", outerName)
 }
 
 func outerName() error {
 	if r := run("", "getent", "ahostsv4", "www.example.com"); !strings.HasPrefix(r.out, outside) {
-		return fmt.Errorf("getent www.example.com: %w, %q", r.good(), r.out)
+		return fmt.Errorf("getent www.example.com: %v, %q", r.good(), r.out)
 	}
 	return nil
 }

@@ -140,10 +140,10 @@ func names() {
 		return
 	}
 	defer end()
-	address := next(lines, 20*time.Second)
+	address := next(lines, 2*time.Minute)
 	has := func(r result) error {
 		if !strings.Contains(r.out, address) {
-			return fmt.Errorf("want %s: %q %w", address, r.out, r.good())
+			return fmt.Errorf("want %s: %q %v", address, r.out, r.good())
 		}
 		return nil
 	}
@@ -177,18 +177,18 @@ func flush() {
 	}
 	defer endListed()
 	for range 2 {
-		note("deny: %s", next(deny, 20*time.Second))
+		note("deny: %s", next(deny, 2*time.Minute))
 	}
 	// The first try may be too slow for probe.
-	check("flush: the listed box reaches its server before", eventually(20*time.Second, "ok", func() error {
-		if l := next(listed, 10*time.Second); !strings.HasSuffix(l, "out ok") {
+	check("flush: the listed box reaches its server before", eventually(3*time.Minute, "ok", func() error {
+		if l := next(listed, time.Minute); !strings.HasSuffix(l, "out ok") {
 			return fmt.Errorf("%s", l)
 		}
 		return nil
 	}))
 	check("flush: nft flush ruleset", run("", "nft", "flush", "ruleset").good())
-	note("listed: %s", next(listed, 10*time.Second)) // may be refused for a moment
-	err = eventually(20*time.Second, "the listed box reaches its server again", func() error {
+	note("listed: %s", next(listed, time.Minute)) // may be refused for a moment
+	err = eventually(3*time.Minute, "the listed box reaches its server again", func() error {
 		r := box("again", []string{"--allow", outside + "/32:8080"}, share+"/guest", "try", "tcp:"+open4)
 		return outcomes(r, []string{"tcp:" + open4})
 	})
