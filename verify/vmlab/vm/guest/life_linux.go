@@ -50,7 +50,8 @@ func second() {
 	note("%s", run("", "journalctl", "--no-pager", "-b", "-o", "short-monotonic", "-u", "minhost*", "-u", "systemd-networkd", "-u", "nftables").out)
 	r := run("", installed, "verify", "--after-reboot", "--line", "--wait", "4m")
 	check("everything came back by itself", r.good())
-	note("%s", r.out)
+	note("%s", r.out) // with the time from the start of the kernel to ready, of each part
+	note("%s", run("", "systemd-analyze", "time").out)
 	verify()
 	use()
 	check("the unit that looks after each boot wrote its line", unitLine())
