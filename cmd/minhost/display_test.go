@@ -27,7 +27,7 @@ func TestDisplay(t *testing.T) {
 		status: api.StatusOut{
 			Version: "v0.1", PID: 42, Since: "2026-01-02T03:04:05Z", BootID: "c0ffee", Enforcement: api.EnforcementNone,
 			EnforcementCause: "no nftables", ServiceManager: "standalone", Leases: 2, Plans: 9, Attaches: 5, Abandons: 4, Teardowns: 3,
-			Traffic: []api.Traffic{{Plane: "cohort", SentPackets: 7, SentBytes: 420, ReceivedPackets: 6, ReceivedBytes: 9000}, {Plane: "box", Lease: "b1", UID: 1000, SentPackets: 7, SentBytes: 420}},
+			Traffic: []api.Traffic{{Plane: "cohort", SentPackets: 7, SentBytes: 420, ReceivedPackets: 6, ReceivedBytes: 9000}, {Plane: "runner", UID: 1000, SentPackets: 3, SentBytes: 87}, {Plane: "box", Lease: "b1", UID: 1000, SentPackets: 7, SentBytes: 420}},
 		},
 		events: []api.Event{
 			{Kind: api.EventKindAttached, Time: "2026-01-02T03:04:05Z", Lease: "b1", Box: "web", Text: "pid 77"},
