@@ -14,6 +14,7 @@ import (
 
 // Messages and attributes of inet_diag (linux/inet_diag.h, linux/sock_diag.h).
 const (
+	diagTCP       = 18 // TCPDIAG_GETSOCK
 	diagByFamily  = 20
 	diagDestroy   = 21
 	diagCgroup    = 21 // INET_DIAG_CGROUP_ID, Linux 5.9
@@ -37,28 +38,39 @@ func diagRequest(family, protocol uint8, states uint32, id []byte) []byte {
 // sockets lists live TCP sockets and all UDP sockets.
 func (c *Cutter) sockets(ctx context.Context) ([]Socket, error) { return c.list(ctx, liveTCP) }
 
+// everyTCP is struct inet_diag_req, the older way to ask for TCP sockets, which means both families: the kernel walks
+// whole hash tables for an answer (0.3 ms with 262,144 buckets), and asked by family it does so for each.
+func everyTCP(states uint32) []byte {
+	b := make([]byte, 4+diagSocketID, 4+diagSocketID+8)
+	b = binary.NativeEndian.AppendUint32(b, states)
+	return binary.NativeEndian.AppendUint32(b, 0)
+}
+
 // list lists the TCP sockets in these states and all UDP sockets.
 func (c *Cutter) list(ctx context.Context, tcp uint32) ([]Socket, error) {
 	var out []Socket
-	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
-		for _, q := range []struct {
-			protocol uint8
-			states   uint32
-		}{{protoTCP, tcp}, {protoUDP, ^uint32(0)}} {
-			answers, err := c.diag.request(ctx, netlink.Message{
-				Header: netlink.Header{Type: diagByFamily, Flags: netlink.Request | netlink.Dump},
-				Data:   diagRequest(family, q.protocol, q.states, nil),
-			})
-			if errors.Is(err, unix.ENOENT) {
-				continue // no such family or protocol here: no such sockets
-			}
-			if err != nil {
-				return nil, fmt.Errorf("list sockets: %w", err)
-			}
-			for _, a := range answers {
-				if s, ok := parseSocket(a.Data, q.protocol); ok {
-					out = append(out, s)
-				}
+	for _, q := range []struct {
+		protocol uint8
+		kind     netlink.HeaderType
+		ask      []byte
+	}{
+		{protoTCP, diagTCP, everyTCP(tcp)},
+		{protoUDP, diagByFamily, diagRequest(unix.AF_INET, protoUDP, ^uint32(0), nil)},
+		{protoUDP, diagByFamily, diagRequest(unix.AF_INET6, protoUDP, ^uint32(0), nil)},
+	} {
+		answers, err := c.diag.request(ctx, netlink.Message{
+			Header: netlink.Header{Type: q.kind, Flags: netlink.Request | netlink.Dump},
+			Data:   q.ask,
+		})
+		if errors.Is(err, unix.ENOENT) {
+			continue // no such family or protocol here: no such sockets
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list sockets: %w", err)
+		}
+		for _, a := range answers {
+			if s, ok := parseSocket(a.Data, q.protocol); ok {
+				out = append(out, s)
 			}
 		}
 	}
