@@ -35,7 +35,7 @@ func (h *Helper) plan(ctx context.Context, c request, in api.PlanIn) (api.PlanOu
 	out := api.PlanOut{
 		Lease: l.ID, Secret: secret, Name: l.Name, Address: text(l.Address),
 		HostAddress: lease.HostAddress().String(), Leaf: b.leaf.Path(), Net: netPlanOf(l),
-		Enforcement: h.enforcement(), EnforcementCause: h.cfg.Unenforceable, Boundary: api.BoundaryCooperative,
+		Enforcement: h.enforcement(), EnforcementCause: h.cfg.Unenforceable, Boundary: boundaryTo(l),
 		Localhost: localhostTo(l), LocalhostCause: h.localhostCause(in, l),
 	}
 	return out, nil
@@ -78,7 +78,7 @@ func (h *Helper) build(ctx context.Context, b *box) error {
 
 // wanted checks the parameters, and what the host can do with them.
 func (h *Helper) wanted(c request, in api.PlanIn) (lease.Lease, error) {
-	l := lease.Lease{UID: c.peer.UID, State: lease.Planned, EndWithConnection: in.EndWithConnection, Attempt: in.Attempt, Since: h.cfg.Now().UTC()}
+	l := lease.Lease{UID: c.peer.UID, State: lease.Planned, EndWithConnection: in.EndWithConnection, Attempt: in.Attempt, Strict: in.Boundary == api.BoundaryStrict, Since: h.cfg.Now().UTC()}
 	if err := modeOf(in, &l); err != nil {
 		return lease.Lease{}, err
 	}
