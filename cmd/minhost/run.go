@@ -45,6 +45,9 @@ func newRunCommand(env *environment) *cobra.Command {
 				return runUsage(cmd, err)
 			}
 			path, err := findProgram(args[0], env.Getenv("PATH"))
+			if err == nil && w.switchProgram != "" {
+				w.switchProgram, err = findProgram(w.switchProgram, env.Getenv("PATH"))
+			}
 			if err != nil {
 				return err
 			}
@@ -67,13 +70,14 @@ func parseRun(flags *pflag.FlagSet, f *runFlags, o *runOptions) (plan api.PlanIn
 	if plan.Mode, err = parseMode(o.mode); err != nil {
 		return plan, w, fmt.Errorf("--mode %w", err)
 	}
-	if plan.Mode == api.ModeNone {
-		if err := emptyNetwork(&plan, flags, o); err != nil {
-			return plan, w, err
-		}
+	if err := o.network(&plan, flags); err != nil {
+		return plan, w, err
 	}
 	plan.EndWithConnection = !o.detach
 	w, err = o.way(flags, plan.Policy.Egress != api.EgressOpen || len(plan.Policy.DenySubnets) > 0)
+	if err == nil && plan.Mode == api.ModeOwnIP {
+		err = o.switched(&w)
+	}
 	plan.Boundary = w.boundary()
 	return plan, w, err
 }

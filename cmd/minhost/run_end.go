@@ -25,6 +25,7 @@ func (s *session) end(ctx context.Context) {
 		s.child.Kill()
 		defer s.child.Close()
 	}
+	s.networkSwitch.stop()
 	for _, f := range s.given {
 		f.Close()
 	}

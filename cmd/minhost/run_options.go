@@ -15,6 +15,7 @@ import (
 type runOptions struct {
 	strict, noStrict, tty, detach bool
 	mode, join, kind              string
+	switchProgram, tap            string
 	listen                        []string
 }
 
@@ -36,6 +37,8 @@ type way struct {
 	join     string // a box; empty: a box of its own
 	kind     api.JoinKind
 	listen   []api.ListenIn // protocol and port
+	// switchProgram is the path of the program that has the box's tap, and the sockets of listen; "" for none.
+	switchProgram string
 }
 
 // boundary is what is declared of a program that is run this way.
@@ -51,7 +54,9 @@ func (o *runOptions) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.noStrict, "no-strict", false, "hide nothing: what the program gets others to do is not confined")
 	flags.BoolVarP(&o.tty, "tty", "t", false, "give the program a terminal of its own; the default at a terminal in a strict box")
 	flags.BoolVarP(&o.detach, "detach", "d", false, "print the name of the box and return; minhost stop ends it")
-	flags.StringVar(&o.mode, "mode", string(api.ModeHost), "none: a network namespace of its own, with nothing in it; host: the host's network;\nown-ip: a namespace with a tap, which needs a runner with a switch")
+	flags.StringVar(&o.mode, "mode", string(api.ModeHost), "none: a network namespace of its own, with nothing in it; host: the host's network;\nown-ip: a namespace with a tap, whose packets --switch moves")
+	flags.StringVar(&o.switchProgram, "switch", "", "with --mode own-ip, the program that moves the packets: it has the tap as descriptor 3")
+	flags.StringVar(&o.tap, "tap", defaultTap, "with --mode own-ip, ADDRESS/LENGTH,GATEWAY of the box")
 	flags.StringVar(&o.join, "join", "", "run in this box, a name or a lease id, which minhost run of the same account started")
 	flags.StringVar(&o.kind, "kind", string(api.JoinKindExec), "with --join, what the program is for: build, task, exec, check or other")
 	flags.StringArrayVar(&o.listen, "listen", nil, "PORT[/udp]: give the program a socket on the box's address, as systemd would (LISTEN_FDS)")
@@ -93,6 +98,9 @@ func (o *runOptions) way(flags *pflag.FlagSet, confined bool) (way, error) {
 	if err := o.checkJoin(flags); err != nil {
 		return w, err
 	}
+	if name := given(flags, "switch", "tap"); name != "" && o.mode != "own-ip" {
+		return w, fmt.Errorf("--%s is for --mode own-ip", name)
+	}
 	for _, text := range o.listen {
 		in, err := parseListen(text)
 		if err != nil {
@@ -121,33 +129,6 @@ func (o *runOptions) checkJoin(flags *pflag.FlagSet) (err error) {
 		}
 	})
 	return err
-}
-
-// parseMode reads --mode.
-func parseMode(s string) (api.Mode, error) {
-	switch s {
-	case "host":
-		return api.ModeHost, nil
-	case "none":
-		return api.ModeNone, nil
-	case "own-ip":
-		return "", errors.New("own-ip: a box with an address of its own needs a runner with a switch, and run has none; none and host are what it does")
-	}
-	return "", fmt.Errorf("%s: not none, host or own-ip", api.Text(s))
-}
-
-// emptyNetwork is the policy of a box that is alone in its network. Rules for it would say nothing.
-func emptyNetwork(plan *api.PlanIn, flags *pflag.FlagSet, o *runOptions) error {
-	for _, name := range []string{"allow", "deny-subnet", "ingress", "ingress-box", "listen"} {
-		if flags.Changed(name) {
-			return fmt.Errorf("--%s contradicts --mode none: there is nothing in the network of the box", name)
-		}
-	}
-	if flags.Changed("egress") && plan.Policy.Egress == api.EgressOpen {
-		return errors.New("--egress open contradicts --mode none: leave one out")
-	}
-	plan.Policy.Egress = api.EgressDeny
-	return nil
 }
 
 // parseListen reads PORT, PORT/tcp or PORT/udp.

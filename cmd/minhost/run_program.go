@@ -64,15 +64,20 @@ func executable(path string) error {
 // boxVariables start with this; those of a box around this one are not the new box's.
 const boxVariables = "MINHOST_"
 
-// childEnvironment is the caller's environment with the variables of the box. Its secret is not
-// among them: whoever holds it can change the box.
-func childEnvironment(environ []string, plan api.PlanOut) []string {
+func withoutBox(environ []string) []string {
 	var env []string
 	for _, v := range environ {
 		if !strings.HasPrefix(v, boxVariables) {
 			env = append(env, v)
 		}
 	}
+	return env
+}
+
+// childEnvironment is the caller's environment with the variables of the box. Its secret is not
+// among them: whoever holds it can change the box.
+func childEnvironment(environ []string, plan api.PlanOut) []string {
+	env := withoutBox(environ)
 	for _, v := range []struct{ name, value string }{
 		{"NAME", plan.Name}, {"ADDRESS", plan.Address}, {"HOST", plan.HostAddress},
 	} {

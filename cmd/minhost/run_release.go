@@ -68,7 +68,10 @@ func (s *session) releaseAs(ctx context.Context, t hold.Target) error {
 
 // target is what the child executes, and within what.
 func (s *session) target() (hold.Target, error) {
-	t := hold.Target{Path: s.path, Args: s.args, Env: childEnvironment(os.Environ(), s.plan), Files: s.given}
+	t := hold.Target{Path: s.path, Args: s.args, Env: childEnvironment(os.Environ(), s.plan)}
+	if s.networkSwitch == nil {
+		t.Files = s.given
+	}
 	bare := s.way.strict == strictNever
 	if bare && s.screen == nil {
 		return t, nil

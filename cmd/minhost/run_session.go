@@ -41,11 +41,14 @@ type session struct {
 	planned  bool
 	child    *hold.Child
 	attached bool
-	alone    bool // no helper can be found any more
-	detached bool // the box is nobody's now
-	given    []*os.File
-	heard    *hearing
-	note     *note // what other calls of run and stop need to know, in a file
+	alone    bool       // no helper can be found any more
+	detached bool       // the box is nobody's now
+	given    []*os.File // sockets for the program, or for the switch
+	tap      *os.File   // for the switch
+	// networkSwitch has the tap of a box with a network of its own; else nil.
+	networkSwitch *networkSwitch
+	heard         *hearing
+	note          *note // what other calls of run and stop need to know, in a file
 }
 
 func newSession(env *environment, path string, args []string, w way) *session {
@@ -167,6 +170,11 @@ func (s *session) letGo(ctx context.Context) error {
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
+	if s.way.switchProgram != "" {
+		if err := s.startSwitch(); err != nil {
+			return err
+		}
+	}
 	if s.screen == nil && s.way.strict == strictNever && !s.way.detach {
 		s.term.Give(s.child)
 	}
@@ -193,8 +201,9 @@ func (s *session) attach(ctx context.Context) error {
 	if s.child.Pidfd() == nil {
 		in.PID = s.child.PID() // not reaped before it ends, and not reaped unnoticed: its own
 	}
-	_, err := bounded(ctx, attachTime, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.client.Attach(ctx, in, s.child.Pidfd())
+	var err error
+	s.tap, err = bounded(ctx, attachTime, func(ctx context.Context) (*os.File, error) {
+		return s.client.AttachTap(ctx, in, s.child.Pidfd())
 	})
 	s.attached = err == nil
 	return err

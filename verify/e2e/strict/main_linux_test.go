@@ -13,6 +13,9 @@ import (
 const probeEnv = "STRICT_PROBE"
 
 func TestMain(m *testing.M) {
+	if os.Getenv("MINHOST_TAP_FD") != "" {
+		os.Exit(tapSwitch())
+	}
 	if os.Getenv(probeEnv) != "" {
 		os.Exit(probe(os.Args[1:]))
 	}
