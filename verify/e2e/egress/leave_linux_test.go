@@ -21,25 +21,31 @@ func TestLeaving(t *testing.T) {
 	joined.Line()
 	_, _, err := h.dial().Join(h.ctx(), api.JoinIn{Lease: b.plan.Lease, Secret: b.plan.Secret, Kind: api.JoinKindTask, PID: joined.PID()}, nil)
 	h.must(err)
-	events := make(chan api.Event, 10)
+	events := make(chan api.Event, 1000)
 	watching := h.dial()
 	go watching.Watch(h.ctx(), api.WatchIn{}, func(e api.Event) error { events <- e; return nil })
-	time.Sleep(100 * time.Millisecond) // until the watch stands
+	rig.Eventually(t, 20*time.Second, "the watch stands", func() bool {
+		b.update(api.Policy{Egress: api.EgressDeny})
+		return len(events) > 0
+	})
 	start := time.Now()
 	h.must(os.WriteFile(rig.Mount+"/cgroup.procs", []byte(fmt.Sprint(joined.PID())), 0o644))
-	rig.Eventually(t, 5*time.Second, "the process outside ends", func() bool {
+	rig.Eventually(t, 20*time.Second, "the process outside ends", func() bool {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", joined.PID()))
 		return err != nil || strings.Contains(string(b), ") Z ")
 	})
 	took := time.Since(start)
 	t.Logf("killed after %v", took)
-	select {
-	case e := <-events:
-		if e.Kind != api.EventKindEscaped || e.Box != "leaver" || !strings.Contains(e.Text, fmt.Sprintf("process %d left its box", joined.PID())) {
-			t.Errorf("event: %+v", e)
+	late := time.After(20 * time.Second)
+	for told := false; !told; {
+		select {
+		case e := <-events:
+			if told = e.Kind == api.EventKindEscaped; told && (e.Box != "leaver" || !strings.Contains(e.Text, fmt.Sprintf("process %d left its box", joined.PID()))) {
+				t.Errorf("event: %+v", e)
+			}
+		case <-late:
+			t.Fatal("no event")
 		}
-	case <-time.After(5 * time.Second):
-		t.Error("no event")
 	}
 	b.reaches("tcp", "127.0.0.1:1", false) // it lives
 }
