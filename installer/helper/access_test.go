@@ -118,7 +118,7 @@ func TestPeerEndsMeanwhile(t *testing.T) {
 	w := r.dial(operatorUID, 10)
 	p := r.w.procs[10]
 	tree.then.Store(func() { p.kill(r.w) })
-	if err := w.call("List", nil, nil); shortName(err) != "NotAllowed" || !p.dead {
+	if err := w.call("List", nil, nil); shortName(err) != "NotAllowed" {
 		t.Errorf("list by a connection whose process ended while it was looked at: %v", err)
 	}
 }
