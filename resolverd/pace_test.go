@@ -63,3 +63,33 @@ func TestPace(t *testing.T) {
 		<-done
 	})
 }
+
+// TestWatchedBesideAChange: the file that asks for lookups is seen also when its event came right behind one
+// of the zone, with which it is dropped.
+func TestWatchedBesideAChange(t *testing.T) {
+	folder := t.TempDir()
+	path, watched := filepath.Join(folder, "zone"), filepath.Join(folder, "watched")
+	synctest.Test(t, func(t *testing.T) {
+		a := &audience{path: watched, now: time.Now}
+		s := &source{path: path, bootID: "boot", log: (&logLines{}).logger(), publish: func(*Zone) {}, poll: never, beside: a}
+		w := &watch{Watcher: &fsnotify.Watcher{Events: make(chan fsnotify.Event, eventBuffer), Errors: make(chan error)}}
+		if err := os.WriteFile(watched, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		// The bubble's clock is not that of the file system.
+		if err := os.Chtimes(watched, time.Now(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		w.Events <- fsnotify.Event{Name: path, Op: fsnotify.Create}
+		w.Events <- fsnotify.Event{Name: watched, Op: fsnotify.Create}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); s.run(ctx, w) }()
+		synctest.Wait()
+		if !a.listens() {
+			t.Error("nobody is told of lookups")
+		}
+		stop()
+		<-done
+	})
+}

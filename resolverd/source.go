@@ -131,8 +131,8 @@ func (w *watch) close() {
 // renew watches the folder that is now at the path. It tells whether that is another than before.
 func (w *watch) renew() bool {
 	info, err := os.Stat(w.folder)
-	if w.Watcher == nil || err != nil || w.info != nil && os.SameFile(info, w.info) {
-		return false
+	if w.Watcher == nil || err != nil || w.info != nil && os.SameFile(info, w.info) && len(w.WatchList()) > 0 {
+		return false // a folder made anew may have the number of the old one: its watch is gone
 	}
 	if w.info != nil {
 		_ = w.Remove(w.folder) // fails when the kernel has dropped it with the folder

@@ -2,6 +2,8 @@ package resolverd
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -110,6 +112,36 @@ func TestFolderAppearsLater(t *testing.T) {
 		if err := os.RemoveAll(r.folder); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestNotificationTakesOver: a folder that polling found is watched from then on, one that was made anew too,
+// also where it has the number of the old one, which the kernel has dropped with its watch.
+func TestNotificationTakesOver(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "run")
+	s := &source{path: filepath.Join(folder, "zone"), bootID: "boot", log: (&logLines{}).logger(), publish: func(*Zone) {}, poll: time.Millisecond, beside: &audience{}}
+	w := s.start()
+	defer w.close()
+	told := func() bool {
+		ctx, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer stop()
+		s.run(ctx, w)
+		drain(w.Events)
+		if err := os.WriteFile(filepath.Join(folder, "more"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-w.Events:
+			return true
+		case <-time.After(20 * time.Millisecond):
+			return false
+		}
+	}
+	for range 3 {
+		if err := errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, "notification", told)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Command dnsconf puts the same questions to the answerer and to other authoritative name servers
-// and says which of them answer as the standards ask: some ninety checks of lookups, EDNS, broken
+// and says which of them answer as the standards ask: a hundred and ten checks of lookups, EDNS, broken
 // messages and TCP, each of one property.
 //
 // It starts NSD, Knot and BIND on loopback with the same small zone, where their programs are, and
