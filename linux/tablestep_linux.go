@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gominimal/minhost/installer"
 	"github.com/gominimal/minhost/linux/nft"
 )
@@ -123,7 +125,16 @@ func (s TableStep) Apply(ctx context.Context, _ *installer.Record) error {
 	if err := s.Ground.Gate.Pass("nft refill table inet minhost"); err != nil {
 		return err
 	}
-	return s.Ground.table(func(t *nft.Table) error { return t.Refill(ctx, nil) })
+	return kept(s.Ground.table(func(t *nft.Table) error { return t.Refill(ctx, nil) }))
+}
+
+// kept explains the kernel's refusal to root: on a host without a belt the table belongs to a socket, and whoever
+// has it from the helper that made it keeps it for the next one.
+func kept(err error) error {
+	if errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("table inet minhost belongs to a helper that does not run, and to the next one: start that, then apply again (as root: systemctl start minhost-helper, or: minhost supervise): %w", err)
+	}
+	return err
 }
 
 func (s TableStep) refuseForeign(ctx context.Context) error {
@@ -146,7 +157,7 @@ func (s TableStep) Undo(ctx context.Context, _ installer.Record) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(t.Destroy(ctx), t.Close())
+	return errors.Join(kept(t.Destroy(ctx)), t.Close())
 }
 
 // bare opens the table without a tree, to look whose it is and to remove it.

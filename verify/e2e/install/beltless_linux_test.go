@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gominimal/minhost/linux"
 	"github.com/gominimal/minhost/verify"
 	"github.com/gominimal/minhost/verify/e2e/rig"
 	"github.com/gominimal/minhost/verify/netlab"
@@ -78,10 +79,26 @@ func TestWithoutBelt(t *testing.T) {
 	if out := deny.Stdout(); strings.Contains(out, "reached") || strings.Contains(out, "tried 0\n") {
 		t.Errorf("the deny-all box: %s", out)
 	}
+	keptTable(t, root)
 	root.Run(t, append(undo, "--force")...).Want(t, 0)
 	os.RemoveAll("/etc/minhost")
 	os.Remove("/run/e2e-enough")
 	before.Same(t)
+}
+
+// keptTable changes what the table should be while no helper lives: whose it is, and what to do, is said.
+func keptTable(t *testing.T, root rig.Cmd) {
+	t.Helper()
+	supervisor := rig.Only(t, "supervise")
+	_ = syscall.Kill(supervisor.PID, syscall.SIGSTOP) // it has the socket
+	defer func() { _ = syscall.Kill(supervisor.PID, syscall.SIGCONT) }()
+	rig.Only(t, "helper").Kill()
+	config := linux.DefaultLayout().Config
+	if err := os.WriteFile(config, []byte(`{"planes": {"cohort": {"mark": "0x00800000"}}}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	root.Run(t, "apply", "--only", "table").Want(t, 1, "table inet minhost belongs to a helper that does not run", "minhost-helper")
+	os.Remove(config)
 }
 
 // protection requires that verify names it.
