@@ -117,10 +117,11 @@ func plantEarly() error {
 	}
 	for _, e := range early {
 		unit := "[Unit]\nDefaultDependencies=no\nAfter=local-fs.target minhost-helper.socket\n" +
-			"[Service]\nUser=" + runner + "\nStandardOutput=truncate:" + earlyLog(e.name) + "\nRestart=on-failure\nRestartSec=200ms\n" +
+			// No HOME: what an account keeps in its own is no installation's.
+			"[Service]\nUser=" + runner + "\nUnsetEnvironment=HOME\nStandardOutput=truncate:" + earlyLog(e.name) + "\nRestart=on-failure\nRestartSec=200ms\n" +
 			"ExecStart=" + installed + " run --name " + e.name + " --egress " + e.egress + " -- " + earlyProgram + " storm " + e.aims +
 			"\n[Install]\nWantedBy=sysinit.target\n"
-		if err := os.WriteFile(earlyUnit(e.name), []byte(unit), 0o600); err != nil {
+		if err := os.WriteFile(earlyUnit(e.name), []byte(unit), 0o644); err != nil {
 			return err
 		}
 		if err := run("", "systemctl", "enable", "lab-"+e.name).good(); err != nil {
@@ -148,5 +149,6 @@ func earlyRan() {
 			}
 		}
 	}
-	note("%s", run("", "systemctl", "daemon-reload").err)
+	// A run that a signal ended is a failed unit, and stays in the list without its file.
+	check("their units are forgotten", run("", "/bin/sh", "-c", "systemctl daemon-reload; systemctl reset-failed 'lab-early*'").good())
 }
