@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/gominimal/minhost/verify/netlab"
 )
@@ -104,6 +105,12 @@ func ask[Out any](a *agent, op string, in any) (out Out) {
 func (a *agent) dial(network, address string) netlab.Outcome {
 	a.TB.Helper()
 	return ask[netlab.Outcome](a, "dial", netlab.Dial{Network: network, Address: address})
+}
+
+// dialPatiently is for what is admitted: it may take its time on a machine that does much else.
+func (a *agent) dialPatiently(network, address string) netlab.Outcome {
+	a.TB.Helper()
+	return ask[netlab.Outcome](a, "dial", netlab.Dial{Network: network, Address: address, Timeout: 20 * time.Second})
 }
 
 // serve starts an echo server in the agent.

@@ -83,7 +83,11 @@ func (b *box) String() string {
 // reaches fails the test when the octet does not come back.
 func (b *box) reaches(network, address string) {
 	b.h.Helper()
-	if o := b.try(network, address); !o.OK() {
+	try := b.dialPatiently
+	if network == "icmp" {
+		try = b.try
+	}
+	if o := try(network, address); !o.OK() {
 		b.h.Errorf("%v, %s %s: %v; want ok", b, network, address, o)
 	}
 }

@@ -34,7 +34,12 @@ func (m *model) check(rt *rapid.T) {
 		}
 		a := b.agents[len(b.agents)-1]
 		for i, port := range modelPorts {
-			if o := a.dial("tcp", port); o.OK() != modelPolicies[b.policy].admits[i] {
+			admitted := modelPolicies[b.policy].admits[i]
+			dial := a.dial
+			if admitted {
+				dial = a.dialPatiently
+			}
+			if o := dial("tcp", port); o.OK() != admitted {
 				rt.Fatalf("box %s %s with policy %d, port %s: %v", b.plan.Lease, b.name, b.policy, port, o)
 			}
 		}
