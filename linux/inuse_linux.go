@@ -3,7 +3,6 @@ package linux
 import (
 	"encoding/binary"
 	"fmt"
-	"net"
 	"net/netip"
 
 	"github.com/vishvananda/netlink/nl"
@@ -89,28 +88,6 @@ func sockets(kind int, ask []byte) ([]netip.AddrPort, error) {
 	return out, nil
 }
 
-func bound(ip net.IP, a netip.Addr) bool {
-	got, ok := netip.AddrFromSlice(ip)
-	return ok && got.Unmap() == a
-}
-
 func inUse(a netip.Addr, kind string, port uint16) error {
 	return fmt.Errorf("a %s socket is bound to %s; look: ss -anp src %s", kind, netip.AddrPortFrom(a, port), a)
-}
-
-// Local tells whether an address is this host's own.
-func Local(a netip.Addr) bool {
-	if a.IsLoopback() {
-		return true
-	}
-	all, err := net.InterfaceAddrs()
-	if err != nil {
-		return false
-	}
-	for _, x := range all {
-		if n, ok := x.(*net.IPNet); ok && bound(n.IP, a) {
-			return true
-		}
-	}
-	return false
 }

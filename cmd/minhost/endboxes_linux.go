@@ -3,17 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"time"
 
 	"github.com/gominimal/minhost/linux"
 	"github.com/gominimal/minhost/linux/cgroup"
 )
 
-// endBoxes kills what lives in leaves, then waits for the helper to take the leases away: so names,
-// verdicts and addresses go the ordinary way. Plans of live runners have no process and end with the
-// helper.
+// endBoxes kills what lives in leaves, and waits until the boxes are gone. Plans of live runners have no process
+// and end with the helper.
 func endBoxes(ctx context.Context, env *environment) error {
 	tree, err := (linux.Ground{Rel: treeRel(serviceManager()), Log: env.Log}).Tree()
 	if err != nil {
@@ -32,13 +29,7 @@ func endBoxes(ctx context.Context, env *environment) error {
 			return err
 		}
 	}
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		live, err := env.liveBoxes(ctx)
-		if err != nil || len(live) == 0 {
-			return err
-		}
-	}
-	return fmt.Errorf("boxes were killed, but the helper still lists them; look: minhost ls")
+	return env.awaitNoBoxes(ctx)
 }
 
 func killLeaf(t *cgroup.Tree, name string) error {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io/fs"
 	"syscall"
-	"time"
 
 	"github.com/gominimal/minhost/darwin"
 	"github.com/gominimal/minhost/darwin/boxes"
@@ -61,7 +60,7 @@ func macLive(l darwin.Layout) (live []string, err error) {
 	return live, err
 }
 
-// macEndBoxes kills every box, then waits for the helper to take the leases away, the ordinary way.
+// macEndBoxes kills every box, and waits until they are gone.
 func macEndBoxes(ctx context.Context, env *environment, l darwin.Layout) error {
 	err := macBoxes(l, func(t *boxes.Tree, names []string) error {
 		var errs []error
@@ -76,14 +75,8 @@ func macEndBoxes(ctx context.Context, env *environment, l darwin.Layout) error {
 		}
 		return errors.Join(errs...)
 	})
-	for end := time.Now().Add(10 * time.Second); err == nil && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		live, err := env.liveBoxes(ctx)
-		if err != nil || len(live) == 0 {
-			return err
-		}
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = errors.New("boxes were killed, but the helper still lists them; look: minhost ls")
-	}
-	return err
+	return env.awaitNoBoxes(ctx)
 }

@@ -73,6 +73,18 @@ func (env *environment) liveBoxes(ctx context.Context) ([]string, error) {
 	return live, nil
 }
 
+// awaitNoBoxes waits for the helper to take the leases of killed boxes away, the ordinary way: so names,
+// verdicts and addresses go too.
+func (env *environment) awaitNoBoxes(ctx context.Context) error {
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		live, err := env.liveBoxes(ctx)
+		if err != nil || len(live) == 0 {
+			return err
+		}
+	}
+	return hinted{errors.New("boxes were killed, but the helper still lists them"), "minhost ls"}
+}
+
 // undoElevated runs the installed program as root: it is root's own and nobody else can write it. Where an
 // undo before this one removed it, and left something, root runs a copy of this program.
 func (env *environment) undoElevated(ctx context.Context, f finalizeFlags) error {

@@ -123,7 +123,7 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 		Version: programVersion(), BootID: boot, ServiceManager: string(manager.Kind),
 		Tree: treePort{tree}, Names: &zonePort{fs: disk, path: l.Zone, boot: boot}, Range: rangePort{},
 		Processes: processPort{}, Isolation: isolationPort{}, Sockets: socketsPort{}, Peers: helper.KernelPeers{}, Checker: groundChecker{ground, l.Program}, Store: store,
-		Operators: operatorCheck(disk, l.Operators), Local: linux.Local,
+		Operators: operatorCheck(disk, l.Operators), Local: host.Local,
 		Log: log,
 	})
 	if homes := ownLocalhosts(&cfg, ground, tree, log); homes != nil {

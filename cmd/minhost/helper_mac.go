@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/netip"
 	"os"
 	"syscall"
 	"time"
@@ -60,7 +59,7 @@ func macHelper(ctx context.Context, env *environment, l darwin.Layout, edges mac
 		Version: programVersion(), BootID: boot, ServiceManager: "launchd", Unenforceable: noVerdict, OneProcess: true,
 		SharedLocalhost: "macOS has no localhost per box: servers bind the box's own address",
 		Tree:            macTree{tree}, Names: names, Range: &macRangePort{}, Processes: macProcesses{table, edges.PIDOf}, Sockets: macSockets{}, Peers: macPeers{table, edges.CredOf},
-		Checker: macChecker{}, Store: store, Operators: operatorCheck(files, l.Operators), Local: macLocal, Audience: audienceFile{files, l.Lookups},
+		Checker: macChecker{}, Store: store, Operators: operatorCheck(files, l.Operators), Local: host.Local, Audience: audienceFile{files, l.Lookups},
 		Log: env.Log,
 	}))
 	defer h.Close()
@@ -106,19 +105,3 @@ type macChecker struct{}
 
 // Checks implements helper.Checker: there is neither tree nor table, and the range is everybody's to see.
 func (macChecker) Checks(context.Context) []api.Check { return nil }
-
-func macLocal(a netip.Addr) bool {
-	if a.IsLoopback() {
-		return true
-	}
-	all, err := net.InterfaceAddrs()
-	if err != nil {
-		return false
-	}
-	for _, x := range all {
-		if n, ok := x.(*net.IPNet); ok && n.IP.Equal(a.AsSlice()) {
-			return true
-		}
-	}
-	return false
-}

@@ -34,9 +34,7 @@ const (
 // roles are the hidden verbs of a Linux host.
 func roles(env *environment, l linux.Layout) []*cobra.Command {
 	role := func(use, short string, run func(context.Context) error) *cobra.Command {
-		return &cobra.Command{Use: use, Short: short, Hidden: true, Args: usage(cobra.NoArgs),
-			PreRun: func(*cobra.Command, []string) { env.Level.Set(slog.LevelInfo) },
-			RunE:   func(cmd *cobra.Command, _ []string) error { return tellManager(run(cmd.Context())) }}
+		return env.role(use, short, func(ctx context.Context) error { return tellManager(run(ctx)) })
 	}
 	raw := func(use string, run func([]string) error) *cobra.Command {
 		return &cobra.Command{Use: use, Hidden: true, DisableFlagParsing: true,

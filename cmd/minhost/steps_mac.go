@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
-	"net/netip"
 	"os"
 	"strconv"
 	"time"
@@ -23,8 +21,6 @@ import (
 	"github.com/gominimal/minhost/installer/host"
 	"github.com/gominimal/minhost/installer/host/filestep"
 	"github.com/gominimal/minhost/installer/operators"
-	"github.com/gominimal/minhost/resolverd/portholder"
-	"github.com/gominimal/minhost/resolverd/probe"
 )
 
 // macSteps are the steps of a Mac in the order of apply.
@@ -50,7 +46,7 @@ func macSteps(env *environment, l darwin.Layout, edges macEdges, disk *host.Disk
 	control := launchd.Control{Run: run, Clock: clock}
 	loop, answerer, helper := darwin.Jobs(l, digest, zone.Server, darwin.Evidence{
 		Answerer: macAnswers, Helper: func(ctx context.Context) error { return macHelperAnswers(ctx, env) },
-		PortFree: func(context.Context) error { return macPortFree(zone) }, AnswererUID: nobody, Config: config,
+		PortFree: func(context.Context) error { return macPortFree() }, AnswererUID: nobody, Config: config,
 		CleanRun: func() error { return macCleanRun(l, disk) },
 	})
 	return darwin.Order(darwin.Parts{
@@ -87,13 +83,6 @@ func macUID(env *environment, name string) (int, error) {
 // askTime bounds one question to a job of ours.
 const askTime = 2 * time.Second
 
-func macAnswers(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	_, err := probe.Check(ctx, macZone().Server.String())
-	return err
-}
-
 // macHelperAnswers asks for the version too: the helper of before an upgrade answers as well.
 func macHelperAnswers(ctx context.Context, env *environment) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
@@ -113,29 +102,6 @@ func macHelperAnswers(ctx context.Context, env *environment) error {
 		return fmt.Errorf("the helper that runs is version %s, this is %s", status.Version, programVersion())
 	}
 	return nil
-}
-
-// macPortFree binds the answerer's port for a moment. launchd would not say that it could not.
-func macPortFree(zone resolverfile.Zone) error {
-	u, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(zone.Server))
-	if err != nil {
-		return macBusy("udp", zone.Server, err)
-	}
-	defer u.Close()
-	t, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(zone.Server))
-	if err != nil {
-		return macBusy("tcp", zone.Server, err)
-	}
-	return t.Close()
-}
-
-// macBusy says what to type about a port that cannot be had.
-func macBusy(network string, at netip.AddrPort, err error) error {
-	var sys *net.OpError
-	if errors.As(err, &sys) {
-		err = sys.Err // the rest repeats network and address
-	}
-	return fmt.Errorf("listen %s %s: %w, %s", network, at, err, portholder.Remedy(network, at))
 }
 
 // macCleanRun removes what the helper wrote, once it has ended.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/vishvananda/netlink"
 )
@@ -92,6 +93,9 @@ func (m *Mac) put(a Alias) {
 
 // ifconfig knows "lo0", "lo0 alias A [netmask M]" and "lo0 -alias A".
 func (m *Mac) ifconfig(c Call) Answer {
+	if len(c.Args) > 1 && c.Args[1] == "alias" {
+		time.Sleep(m.SlowAdds)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {

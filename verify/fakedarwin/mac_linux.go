@@ -30,6 +30,8 @@ type Mac struct {
 	Slow float64
 	// FailAdds makes the next additions of an alias fail, by address.
 	FailAdds map[string]int
+	// SlowAdds is how long each addition takes.
+	SlowAdds time.Duration
 	// NoPrompt makes sudo refuse to go on without a password.
 	NoPrompt bool
 	// Profile stands for an encrypted-DNS profile: no lookup gets to a resolver file.

@@ -72,5 +72,5 @@ var asRoot = []mistake{
 	{"mDNSResponder is not told of new names", "cmd/minhost/names_mac.go", "if err := n.hangup(ctx); err != nil && ctx.Err() == nil {", "if err := ctx.Err(); err != nil {", "./verify/e2e/mac", "TestBox"},
 	{"an address is given though some of the range are absent: a connection to them hangs", "cmd/minhost/ports_mac.go", "	if cause != nil {\n		return fmt.Errorf(\"%d of %d", "	if cause != nil && len(unbound) == loopback.Count {\n		return fmt.Errorf(\"%d of %d",
 		"./verify/e2e/mac", "TestRangeUnavailable"},
-	{"sockets of launchd told apart by their order", "cmd/minhost/roles_mac.go", "			have[kind] = true\n", "			have[kind-kind+len(have)+1] = true // SOCK_STREAM is 1, SOCK_DGRAM 2\n", "./verify/e2e/mac", "TestRebootPortTaken"},
+	{"sockets of launchd told apart by their order", "cmd/minhost/answerer_mac.go", "			have[kind] = true\n", "			have[kind-kind+syscall.SOCK_DGRAM-len(have)] = true // which is 2, SOCK_STREAM 1\n", "./verify/e2e/mac", "TestRebootPortTaken"},
 }

@@ -145,6 +145,22 @@ func TestRebootSlow(t *testing.T) {
 	m.want(0, m.root("verify", "--after-reboot", "--wait", "60s"))
 }
 
+// TestRebootSlowAdds: while the range is on its way up no box gets an address of it, not even one that is
+// there; when it is whole all do.
+func TestRebootSlowAdds(t *testing.T) {
+	m := rebooted(t, 26, func(m *mac) { m.SlowAdds = 20 * time.Millisecond })
+	m.until("some aliases", func() bool { return len(m.Aliases()) > 20 })
+	m.until("the helper answers", func() bool { return m.ada("status").status == 0 })
+	r := m.ada("run", "--name", "early", "--", "/bin/true")
+	if whole := m.complete(); !whole && (r.status != 125 || !strings.Contains(r.stderr, "of 254 addresses of the range are not on lo0")) {
+		t.Errorf("a box before the range is whole: %v", r)
+	} else if whole && r.status != 0 && r.status != 125 {
+		t.Errorf("%v", r)
+	}
+	m.want(0, m.root("verify", "--after-reboot", "--wait", "60s"))
+	m.until("a box", func() bool { return m.ada("run", "--name", "late", "--", "/bin/true").status == 0 })
+}
+
 // TestOwnSockets: the admin's switch for a Mac whose launchd hands over sockets that fall silent.
 func TestOwnSockets(t *testing.T) {
 	m := newMac(t, nil)
