@@ -92,6 +92,8 @@ func TestOddMessages(t *testing.T) {
 		"record data cut":          {wire(head(0, 0, 1, 1, 0, 0), askWeb, record[:len(record)-1]), formerr, true},
 		"record header cut":        {wire(head(0, 0, 1, 1, 0, 0), askWeb, record[:9]), formerr, true},
 		"record name never ends":   {wire(head(0, 0, 1, 1, 0, 0), askWeb, "\x01x\x01x"), formerr, true},
+		"record name of 255":       {wire(head(0, 0, 1, 1, 0, 0), askWeb, label63, label63, label63, "\x3d", label63[3:], record[2:]), found, true},
+		"record name of 256":       {wire(head(0, 0, 1, 1, 0, 0), askWeb, label63, label63, label63, "\x3e", label63[2:], record[2:]), formerr, true},
 		"pointer loop in a record": {wire(head(0, 0, 1, 1, 0, 0), askWeb, "\xc0\x22", record[3:]), found, true},
 		"record pointer cut":       {wire(head(0, 0, 1, 1, 0, 0), askWeb, "\xc0"), formerr, true},
 
@@ -109,6 +111,7 @@ func TestOddMessages(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			for _, view := range []View{HostView, BoxView} {
+				agree(t, c.msg, zone, view)
 				if view == BoxView && c.want == "REFUSED qr\n" {
 					continue
 				}

@@ -86,3 +86,13 @@ func stopped() context.Context {
 	cancel()
 	return ctx
 }
+
+// TestLeaseOf: the number in a mark is a lease's only under the table's bit; other programs mark packets too.
+func TestLeaseOf(t *testing.T) {
+	s := &Server{leaseMark: DefaultLeaseMark}
+	for mark, want := range map[uint32]uint16{0: 0, 0x1234: 0, 0x4000_1234: 0, 0x2000_1234: 0x1234, 0x6001_ffff: 0xffff, 0x2000_0000: 0} {
+		if got := s.leaseOf(mark); got != want {
+			t.Errorf("mark %#x is of lease %#x, want %#x", mark, got, want)
+		}
+	}
+}
