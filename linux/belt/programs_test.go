@@ -2,15 +2,10 @@ package belt
 
 import (
 	"flag"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/cilium/ebpf/asm"
-
-	"github.com/gominimal/minhost/linux/hook"
+	"github.com/gominimal/minhost/linux/hook/hooktest"
 )
 
 var update = flag.Bool("update", false, "write the goldens")
@@ -24,53 +19,36 @@ func programs(t *testing.T, c Config) []Program {
 	return ps
 }
 
-// The programs as text. Read the diff: each line is a packet let through or not.
-func TestGolden(t *testing.T) {
-	golden(t, Default(0x1234), "")
-	foreign := Default(0x1234)
-	foreign.MarkForeign = true
-	golden(t, foreign, "-foreign")
-}
-
-func golden(t *testing.T, c Config, suffix string) {
+// all are the programs as tests of programs take them.
+func all(t *testing.T, c Config) (out []hooktest.Program) {
 	t.Helper()
 	for _, p := range programs(t, c) {
-		got := fmt.Sprintf("%s %s %s\n%v", p.Name, p.Type, p.Attach, p.Instructions)
-		file := filepath.Join("testdata", p.Role+suffix+".txt")
-		if *update {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got != string(want) {
-			t.Errorf("%s differs (go test -update writes it):\n%s", file, got)
-		}
+		out = append(out, hooktest.Program(p))
 	}
+	return out
+}
+
+func foreign() Config {
+	c := Default(0x1234)
+	c.MarkForeign = true
+	return c
+}
+
+func TestGolden(t *testing.T) {
+	hooktest.Golden(t, all(t, Default(0x1234)), "", *update)
+	hooktest.Golden(t, all(t, foreign()), "-foreign", *update)
+}
+
+func TestEveryJumpLands(t *testing.T) {
+	hooktest.Lands(t, all(t, Default(1)))
+	hooktest.Lands(t, all(t, foreign()))
 }
 
 // Whatever changes a program changes its name, and nothing else does.
 func TestNames(t *testing.T) {
 	base := Default(0x1234)
 	again := programs(t, base)
-	for i, p := range programs(t, base) {
-		if len(p.Name) != 15 || !hook.Ours(p.Role, p.Name) || p.Name != again[i].Name {
-			t.Errorf("name %q, then %q", p.Name, again[i].Name)
-		}
-		for j, q := range again {
-			if hook.Ours(p.Role, q.Name) != (i == j) {
-				t.Errorf("%s taken for %s", q.Name, p.Role)
-			}
-		}
-		for _, foreign := range []string{"", p.Role, "minhost", p.Role + "00000", p.Role + "0000000", p.Role + "00000z", "sd_fw_egress", "x" + p.Name} {
-			if hook.Ours(p.Role, foreign) {
-				t.Errorf("%q taken for ours", foreign)
-			}
-		}
-	}
+	hooktest.Names(t, all(t, base), all(t, base))
 	const e, i, s = 1, 2, 4 // the programs that must change
 	for _, c := range []struct {
 		name   string
@@ -110,35 +88,6 @@ func TestCheck(t *testing.T) {
 		ps, err := Programs(bad)
 		if err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%+v: %d programs, %v", bad, len(ps), err)
-		}
-	}
-}
-
-// Every way through a program ends in an answer, and each label leads somewhere.
-func TestEveryJumpLands(t *testing.T) {
-	foreign := Default(1)
-	foreign.MarkForeign = true
-	for _, p := range append(programs(t, Default(1)), programs(t, foreign)...) {
-		offsets, err := p.Instructions.SymbolOffsets()
-		if err != nil {
-			t.Fatal(err)
-		}
-		used := map[string]bool{}
-		for _, ins := range p.Instructions {
-			if ref := ins.Reference(); ref != "" {
-				used[ref] = true
-				if _, ok := offsets[ref]; !ok {
-					t.Errorf("%s: jump to %q", p.Role, ref)
-				}
-			}
-		}
-		for label := range offsets {
-			if !used[label] {
-				t.Errorf("%s: nothing leads to %q", p.Role, label)
-			}
-		}
-		if last := p.Instructions[len(p.Instructions)-1]; last.OpCode.JumpOp() != asm.Exit {
-			t.Errorf("%s ends with %v", p.Role, last)
 		}
 	}
 }

@@ -2,15 +2,10 @@ package localhost
 
 import (
 	"flag"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/cilium/ebpf/asm"
-
-	"github.com/gominimal/minhost/linux/hook"
+	"github.com/gominimal/minhost/linux/hook/hooktest"
 )
 
 var update = flag.Bool("update", false, "write the goldens")
@@ -24,47 +19,28 @@ func programs(t *testing.T, c Config) []Program {
 	return ps
 }
 
-// The programs as text. Read the diff: each line is an address that a box gets or not.
-func TestGolden(t *testing.T) {
-	for _, p := range programs(t, Config{NetnsCookie: 0x1234, Level: 3, Multipath: true}) {
-		got := fmt.Sprintf("%s %s %s\n%v", p.Name, p.Type, p.Attach, p.Instructions)
-		file := filepath.Join("testdata", p.Role+".txt")
-		if *update {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got != string(want) {
-			t.Errorf("%s differs (go test -update writes it):\n%s", file, got)
-		}
+// all are the programs as tests of programs take them.
+func all(t *testing.T, c Config) (out []hooktest.Program) {
+	t.Helper()
+	for _, p := range programs(t, c) {
+		out = append(out, hooktest.Program{Role: p.Role, Name: p.Name, Type: p.Type, Attach: p.Attach, Instructions: p.Instructions})
 	}
+	return out
+}
+
+func TestGolden(t *testing.T) {
+	hooktest.Golden(t, all(t, Config{NetnsCookie: 0x1234, Level: 3, Multipath: true}), "", *update)
+}
+
+func TestEveryJumpLands(t *testing.T) {
+	hooktest.Lands(t, all(t, Config{NetnsCookie: 1, Level: 1, Multipath: true}))
 }
 
 // Whatever changes a program changes its name, and nothing else does.
 func TestNames(t *testing.T) {
 	base := Config{NetnsCookie: 0x1234, Level: 3, Multipath: true}
 	again := programs(t, base)
-	seen := map[string]bool{}
-	for i, p := range programs(t, base) {
-		if len(p.Name) != 15 || !hook.Ours(p.Role, p.Name) || p.Name != again[i].Name || seen[p.Role] {
-			t.Errorf("name %q, then %q", p.Name, again[i].Name)
-		}
-		seen[p.Role] = true
-		for j, q := range again {
-			if hook.Ours(p.Role, q.Name) != (i == j) {
-				t.Errorf("%s taken for %s", q.Name, p.Role)
-			}
-		}
-		for _, foreign := range []string{"", p.Role, "minhost", p.Role + "00000", p.Role + "0000000", p.Role + "00000z", "sd_bind", "x" + p.Name} {
-			if hook.Ours(p.Role, foreign) {
-				t.Errorf("%q taken for ours", foreign)
-			}
-		}
-	}
+	hooktest.Names(t, all(t, base), all(t, base))
 	for _, c := range []Config{{NetnsCookie: 0x1235, Level: 3, Multipath: true}, {NetnsCookie: 0x1234, Level: 4, Multipath: true}} {
 		for i, p := range programs(t, c) {
 			// postBind6 asks for no namespace: the notes that it reads are made in the right one only. receive asks
@@ -94,31 +70,6 @@ func TestCheck(t *testing.T) {
 	for word, bad := range map[string]Config{"cookie": {Level: 3}, "level": {NetnsCookie: 1}, "256": {NetnsCookie: 1, Level: 256}, "marks": {NetnsCookie: 1, Level: 3, Marks: Marks{Sent: 1, Vary: 1, Admit: 2}}} {
 		if ps, err := Programs(bad); err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%+v: %d programs, %v", bad, len(ps), err)
-		}
-	}
-}
-
-// Every label is led to, and each program ends with an answer.
-func TestEveryJumpLands(t *testing.T) {
-	for _, p := range programs(t, Config{NetnsCookie: 1, Level: 1, Multipath: true}) {
-		offsets, err := p.Instructions.SymbolOffsets()
-		if err != nil {
-			t.Fatal(err)
-		}
-		used := map[string]bool{}
-		for _, ins := range p.Instructions {
-			used[ins.Reference()] = true
-			if _, ok := offsets[ins.Reference()]; ins.Reference() != "" && !ins.IsLoadFromMap() && !ok {
-				t.Errorf("%s: jump to %q", p.Role, ins.Reference())
-			}
-		}
-		for label := range offsets {
-			if !used[label] {
-				t.Errorf("%s: nothing leads to %q", p.Role, label)
-			}
-		}
-		if last := p.Instructions[len(p.Instructions)-1]; last.OpCode.JumpOp() != asm.Exit && last.OpCode.JumpOp() != asm.Ja {
-			t.Errorf("%s ends with %v", p.Role, last)
 		}
 	}
 }

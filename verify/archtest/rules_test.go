@@ -67,7 +67,7 @@ var modules = []module{
 	{"github.com/vishvananda/netlink", []string{"linux/...", "verify/fakedarwin"}, "links, sockets and conntrack of Linux"},
 	{"github.com/google/nftables", []string{"linux/nft"}, "the one table; does not compile on darwin"},
 	{"github.com/mdlayher/netlink", []string{"linux/nft", "linux/cut", "linux/listeners"}, "the lasting connections under google/nftables, NFLOG, sockets and conntrack"},
-	{"github.com/cilium/ebpf", []string{"linux/belt", "linux/localhost", "linux/hook"}, "cgroup programs, assembled in Go; hook is how the other two attach theirs"},
+	{"github.com/cilium/ebpf", []string{"linux/belt", "linux/localhost", "linux/hook", "linux/hook/hooktest"}, "cgroup programs, assembled in Go; hook is how the other two attach theirs"},
 	{"github.com/godbus/dbus/v5", []string{"linux/..."}, "systemd-resolved and systemd"},
 	{"github.com/coreos/go-systemd/v22", []string{"linux/...", "resolverd/...", "cmd/minhost"},
 		"sockets handed over, readiness"},
