@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // connector names the socket for the child of TestPeers, which connects and waits for its end.
@@ -141,5 +143,24 @@ func TestStartTimeBehindAnyName(t *testing.T) {
 	own, err := startTime(os.Getpid())
 	if a, _ := strconv.Atoi(got); err != nil || len(got) < len(own) || strconv.Itoa(a) != got {
 		t.Errorf("start %q; this process started at %q", got, own)
+	}
+}
+
+// TestAliveAmongSignals: a signal to the thread that asks is no word about the process.
+func TestAliveAmongSignals(t *testing.T) {
+	for readable, want := range map[int]bool{0: true, 1: false} {
+		interrupted := 2
+		err := aliveBy(func() (int, error) {
+			if interrupted--; interrupted >= 0 {
+				return -1, unix.EINTR
+			}
+			return readable, nil
+		})
+		if alive := err == nil; alive != want {
+			t.Errorf("behind two signals and %d: %v", readable, err)
+		}
+	}
+	if err := aliveBy(func() (int, error) { return -1, unix.ENOMEM }); err == nil {
+		t.Error("in doubt it lives")
 	}
 }

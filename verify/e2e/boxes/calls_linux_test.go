@@ -1,6 +1,7 @@
 package boxes
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strconv"
@@ -53,8 +54,8 @@ func (h *host) calls(b *box, n int) {
 					h.Error(err)
 					return
 				}
-				ctx := h.ctx()
 				for i := range min(left, 500) {
+					ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 					switch i % 5 {
 					case 0:
 						_, err = c.List(ctx)
@@ -67,6 +68,7 @@ func (h *host) calls(b *box, n int) {
 					case 4:
 						c.Attach(ctx, api.AttachIn{Lease: b.plan.Lease, PID: 1 << 22}, nil)
 					}
+					cancel()
 					if err != nil && uid != memberUID {
 						h.Errorf("call %d of uid %d: %v", i, uid, err)
 						return
