@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/gominimal/minhost/darwin"
@@ -33,6 +34,7 @@ func macResolverd(ctx context.Context, env *environment, l darwin.Layout, edges 
 		return fmt.Errorf("resolverd: %w", err)
 	}
 	runtime.GOMAXPROCS(max(resolverd.Processors, runtime.GOMAXPROCS(0)))
+	debug.SetGCPercent(resolverd.GCPercent)
 	server, err := resolverd.Listen(resolverd.Config{
 		Port: resolverd.DefaultPort, Files: files, ZoneFile: l.Zone, BootID: boot, Report: l.Reports, Watched: l.Lookups, Log: env.Log,
 	})
