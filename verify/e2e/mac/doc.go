@@ -2,5 +2,5 @@
 // one end to the other: install, reboot, verify, boxes, upgrade, undo.
 //
 // It holds tests only, and does not stand for a Mac: what they show holds for the model; what only a Mac can show is asked by
-// packaging/darwin/verify-on-a-mac.sh. CASES.md says which report from the field each of them answers.
+// packaging/darwin/verify-on-a-mac.sh.
 package mac

@@ -15,6 +15,8 @@ import (
 	"github.com/gominimal/minhost/verify/fakedarwin"
 )
 
+const macScript = "../../../packaging/darwin/verify-on-a-mac.sh"
+
 // TestMacScript: anywhere else than on a Mac the script stops at once.
 func TestMacScript(t *testing.T) {
 	out, err := exec.Command("/bin/sh", macScript, "before").CombinedOutput()
