@@ -17,7 +17,6 @@ require (
 	github.com/vishvananda/netlink v1.3.1
 	go.uber.org/goleak v1.3.0
 	golang.org/x/net v0.62.0
-	golang.org/x/sync v0.22.0
 	golang.org/x/sys v0.50.0
 	howett.net/plist v1.0.1
 	pgregory.net/rapid v1.3.0
@@ -28,4 +27,5 @@ require (
 	github.com/mdlayher/socket v0.5.1 // indirect
 	github.com/rogpeppe/go-internal v1.16.0 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect
+	golang.org/x/sync v0.22.0 // indirect
 )

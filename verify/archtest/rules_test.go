@@ -75,7 +75,6 @@ var modules = []module{
 	{"github.com/google/renameio/v2", []string{"installer/host"}, "atomic replacement of files"},
 	{"golang.org/x/sys", []string{"linux/...", "darwin/...", "resolverd/datagram", "resolverd/report", "resolverd/portholder", "installer/host/...", "installer/helper", "installer/client/...", "verify/...", "cmd/minhost"},
 		"system calls, in files for one system"},
-	{"golang.org/x/sync", []string{"installer/helper", "resolverd/...", "linux/..."}, "errgroup"},
 
 	{"github.com/vishvananda/netns", nil, "namespaces in tests"},
 	{"github.com/google/go-cmp", nil, "differences in tests"},
