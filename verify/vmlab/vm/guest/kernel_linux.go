@@ -55,6 +55,10 @@ func mounts() error {
 			return fmt.Errorf("mount %s: %w", m.target, err)
 		}
 	}
+	// udev would load it when its device is opened.
+	if err := run("", "modprobe", "tun").good(); err != nil {
+		return err
+	}
 	// A machine without a network has lo down.
 	return run("", "ip", "link", "set", "lo", "up").good()
 }
