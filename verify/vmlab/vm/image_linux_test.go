@@ -18,7 +18,7 @@ var errMissing = errors.New("missing")
 // packages of an image, beside systemd, D-Bus, nftables and iproute2: names, what the tests of single
 // packages run, and AppArmor, which a Debian host has.
 var packages = []string{"systemd-resolved", "libnss-resolve", "procps", "curl", "kmod", "linux-image-cloud-amd64",
-	"conntrack", "iptables", "iputils-ping", "python3-minimal", "apparmor"}
+	"conntrack", "iptables", "iputils-ping", "python3-minimal", "netcat-openbsd", "apparmor"}
 
 // programs that are needed: to make an image, and to boot it.
 var (
