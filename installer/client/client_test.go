@@ -60,6 +60,7 @@ func TestEveryMethodIsCalled(t *testing.T) {
 		"Verify":  func() error { _, err := c.Verify(ctx); return err },
 		"Explain": func() error { _, err := c.Explain(ctx, api.ExplainIn{Box: "web"}); return err },
 		"Repair":  func() error { _, err := c.Repair(ctx); return err },
+		"Count":   func() error { _, err := c.Count(ctx); return err },
 		"Watch": func() error {
 			return c.Watch(ctx, api.WatchIn{Lease: p.Lease}, func(e api.Event) error { event = e; return nil })
 		},

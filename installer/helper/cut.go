@@ -34,9 +34,12 @@ func (h *Helper) cut(b *box) (int, error) {
 	return n, errors.Join(h.enforce(ctx, b), h.record(b))
 }
 
-// renew gives a box another policy. h.mu is held.
+// keep gives a box another policy, under which what lives, lives on. h.mu is held.
+func (b *box) keep(p lease.Policy) { b.Policy, b.needs = p, nil }
+
+// renew gives a box another policy, under which all is judged anew. h.mu is held.
 func (b *box) renew(p lease.Policy) {
-	b.Policy = p
+	b.keep(p)
 	b.Generation ^= 1
 }
 

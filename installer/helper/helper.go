@@ -149,6 +149,8 @@ type box struct {
 	members members
 	// changing orders the writes to the table of one box; taken before Helper.mu.
 	changing sync.Mutex
+	// needs is how many elements the policy takes if no other box has it; nil until somebody asks.
+	needs *int
 }
 
 // ended remembers a lease for a while, so that a repeated call gets the same answer.

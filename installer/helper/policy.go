@@ -77,37 +77,64 @@ func netPlan(l lease.Lease) api.NetPlan {
 }
 
 // afford checks the limits of a policy beside those that are live. h.mu is held. self is the box
-// that the policy replaces, or nil.
+// that the policy replaces, or nil. Boxes with the same policy share its elements, so what each takes alone comes
+// to as many or more: only where that is too much is it worked out who shares.
 func (h *Helper) afford(uid uint32, p lease.Policy, self *box) error {
 	if h.cfg.Table == nil {
 		return nil
 	}
 	want := []lease.Verdict{worst(lease.Lease{Number: 1, Policy: p})}
-	own := []lease.Verdict{want[0]}
+	all := h.cfg.Table.Elements(want)
+	own := all
 	for _, b := range h.boxes {
 		if b == self {
 			continue
 		}
-		v := worst(b.Lease)
-		want = append(want, v)
+		n := h.needs(b)
+		all += n
 		if b.UID == uid {
-			own = append(own, v)
+			own += n
 		}
 	}
-	if n := h.cfg.Table.Elements(want); n > maxAllElements {
-		return &api.PolicyTooLarge{Elements: int(n), Limit: maxAllElements,
-			Message: fmt.Sprintf("the policies of all boxes would need %d set elements; the table takes %d", n, maxAllElements),
+	if all > maxAllElements {
+		all = h.shared(want, func(b *box) bool { return b != self })
+	}
+	if all > maxAllElements {
+		return &api.PolicyTooLarge{Elements: all, Limit: maxAllElements,
+			Message: fmt.Sprintf("the policies of all boxes would need %d set elements; the table takes %d", all, maxAllElements),
 			Next:    "use fewer or larger subnets"}
 	}
 	if uid == 0 {
 		return nil
 	}
-	if n := h.cfg.Table.Elements(own); n > maxElements {
-		return &api.PolicyTooLarge{Elements: int(n), Limit: maxElements,
-			Message: fmt.Sprintf("the policies of uid %d would need %d set elements; one account may have %d", uid, n, maxElements),
+	if own > maxElements {
+		own = h.shared(want, func(b *box) bool { return b != self && b.UID == uid })
+	}
+	if own > maxElements {
+		return &api.PolicyTooLarge{Elements: own, Limit: maxElements,
+			Message: fmt.Sprintf("the policies of uid %d would need %d set elements; one account may have %d", uid, own, maxElements),
 			Next:    "use fewer or larger subnets"}
 	}
 	return nil
+}
+
+// needs is how many elements a box's policy takes by itself, worked out once a policy. h.mu is held.
+func (h *Helper) needs(b *box) int {
+	if b.needs == nil {
+		n := h.cfg.Table.Elements([]lease.Verdict{worst(b.Lease)})
+		b.needs = &n
+	}
+	return *b.needs
+}
+
+// shared is how many elements these verdicts and those of some boxes take together. h.mu is held.
+func (h *Helper) shared(want []lease.Verdict, some func(*box) bool) int {
+	for _, b := range h.boxes {
+		if some(b) {
+			want = append(want, worst(b.Lease))
+		}
+	}
+	return h.cfg.Table.Elements(want)
 }
 
 // worst is the verdict of a lease when every box that it names lives.

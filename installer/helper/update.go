@@ -69,7 +69,7 @@ func (h *Helper) replace(ctx context.Context, b *box, in api.Policy) error {
 func (h *Helper) change(ctx context.Context, b *box, p lease.Policy) error {
 	h.mu.Lock()
 	if !b.Cutting && p.Covers(b.Policy) {
-		b.Policy = p // what lives, lives on, and is not judged anew either
+		b.keep(p)
 	} else {
 		b.renew(p)
 		b.Cutting = h.cfg.Table != nil // a repair that runs now refills with it

@@ -1,0 +1,72 @@
+package helper
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/lease"
+)
+
+// weighing is a table that notes how many verdicts it was asked about at once. Equal policies share elements.
+type weighing struct {
+	fakeTable
+	asked *[]int
+}
+
+func (w weighing) Elements(all []lease.Verdict) int {
+	*w.asked = append(*w.asked, len(all))
+	n, done := 0, map[string]bool{}
+	for _, v := range all {
+		if key := fmt.Sprint(v.Policy); !done[key] {
+			done[key] = true
+			n += len(v.Policy.Rules)
+		}
+	}
+	return n
+}
+
+// rules are so many, none next to another; which list is told by the port.
+func rules(many, port int) api.Policy {
+	p := api.Policy{Egress: api.EgressRules}
+	for i := range many {
+		p.Rules = append(p.Rules, api.Rule{To: fmt.Sprintf("10.%d.%d.1", i/200, i%200), Ports: fmt.Sprint(port), Protocol: api.ProtocolTCP})
+	}
+	return p
+}
+
+// TestAffordAsksLittle: what the policies of others take is not worked out again for each plan, and who shares is asked
+// only where the sum is too much.
+func TestAffordAsksLittle(t *testing.T) {
+	var asked []int
+	r := newRig(t, func(c *Config) { c.Table = weighing{c.Table.(fakeTable), &asked} })
+	w := r.dial(operatorUID, 100)
+	for range 6 { // 6,000 one by one, 1,000 together
+		w.plan(api.PlanIn{Policy: rules(1000, 80)})
+	}
+	if want := []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 6}; !slices.Equal(asked, want) {
+		t.Errorf("asked about %v, want %v", asked, want)
+	}
+}
+
+// TestAffordAfterUpdate: what a box takes is what its policy of now takes.
+func TestAffordAfterUpdate(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Table = weighing{c.Table.(fakeTable), new([]int)} })
+	w := r.dial(operatorUID, 100)
+	box := r.box(w, api.PlanIn{Policy: rules(1, 80)}, 200)
+	change := func(p api.Policy) {
+		if err := w.call("Update", api.UpdateIn{Lease: box.Lease, Secret: box.Secret, Policy: &p}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for port := range 4 {
+		w.plan(api.PlanIn{Policy: rules(1000, 90+port)})
+	}
+	change(rules(1000, 80)) // wider
+	if err := w.call("Plan", api.PlanIn{Mode: api.ModeHost, Policy: rules(1, 99)}, nil); shortName(err) != "PolicyTooLarge" {
+		t.Errorf("5,001 elements: %v", err)
+	}
+	change(rules(999, 80)) // tighter
+	w.plan(api.PlanIn{Policy: rules(1, 99)})
+}
