@@ -3,6 +3,7 @@ package helper
 import (
 	"fmt"
 	"net/netip"
+	"sync"
 	"testing"
 
 	"github.com/gominimal/minhost/installer/api"
@@ -12,23 +13,38 @@ import (
 // asked is a Range that says which addresses it was asked about, answers as a test wants, and waits where the test
 // lets it.
 type asked struct {
+	mu    sync.Mutex
 	used  func(netip.Addr) bool
 	wait  func(netip.Addr)
 	addrs []netip.Addr
 }
 
 func (a *asked) Free(x netip.Addr) error {
+	a.mu.Lock()
 	a.addrs = append(a.addrs, x)
-	if a.wait != nil {
-		a.wait(x)
+	used, wait := a.used, a.wait
+	a.mu.Unlock()
+	if wait != nil {
+		wait(x)
 	}
-	if a.used != nil && a.used(x) {
+	if used != nil && used(x) {
 		return fmt.Errorf("a socket is bound to %s", x)
 	}
 	return nil
 }
 
-func (r *rig) asks(a *asked) { r.h.cfg.Range = a }
+// all says from now on that every address is used, and forgets which it was asked about.
+func (a *asked) all() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.used, a.addrs = func(netip.Addr) bool { return true }, nil
+}
+
+func (a *asked) times() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.addrs)
+}
 
 func hostPlan(name string) api.PlanIn {
 	return api.PlanIn{Name: name, Mode: api.ModeHost, Policy: api.Policy{Egress: api.EgressDeny}}
@@ -37,20 +53,19 @@ func hostPlan(name string) api.PlanIn {
 // TestAddressInUse: an address that somebody uses is not given, the next one is; and a plan that finds none is an
 // error that leaves nothing.
 func TestAddressInUse(t *testing.T) {
-	r := newRig(t)
-	w := r.dial(operatorUID, 10)
 	first := netip.MustParseAddr("127.0.64.1")
-	r.asks(&asked{used: func(a netip.Addr) bool { return a == first }})
+	hosts := &asked{used: func(a netip.Addr) bool { return a == first }}
+	r := newRig(t, func(c *Config) { c.Range = hosts })
+	w := r.dial(operatorUID, 10)
 	if out := w.plan(api.PlanIn{Name: "web"}); out.Address != "127.0.64.2" {
 		t.Errorf("given %s", out.Address)
 	}
-	all := &asked{used: func(netip.Addr) bool { return true }}
-	r.asks(all)
+	hosts.all()
 	if err := w.call("Plan", hostPlan("api"), nil); shortName(err) != "NoAddress" {
 		t.Errorf("no address: %v", err)
 	}
-	if len(all.addrs) != 252 {
-		t.Errorf("asked about %d addresses, of 253 with one held", len(all.addrs))
+	if n := hosts.times(); n != 252 {
+		t.Errorf("asked about %d addresses, of 253 with one held", n)
 	}
 	r.h.mu.Lock()
 	boxes, numbers, names, plans := len(r.h.boxes), len(r.h.numbers), len(r.h.names), r.h.counts.plans
@@ -63,9 +78,9 @@ func TestAddressInUse(t *testing.T) {
 // TestUnpublishedInUse: a box without a name has an address by its number, so it gets other numbers until one's address
 // is nobody's; behind sixteen it shares the host's localhost.
 func TestUnpublishedInUse(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.Localhost = &fakeLocalhost{homes: map[uint64]lease.Home{}} })
+	hosts := &asked{used: func(a netip.Addr) bool { return a != lease.Unpublished(5) }}
+	r := newRig(t, func(c *Config) { c.Range, c.Localhost = hosts, &fakeLocalhost{homes: map[uint64]lease.Home{}} })
 	w := r.dial(operatorUID, 10)
-	r.asks(&asked{used: func(a netip.Addr) bool { return a != lease.Unpublished(5) }})
 	out := w.plan(api.PlanIn{})
 	if out.Address != lease.Unpublished(5).String() || out.Localhost != api.LocalhostOwn {
 		t.Errorf("given %q, localhost %s", out.Address, out.Localhost)
@@ -76,29 +91,28 @@ func TestUnpublishedInUse(t *testing.T) {
 		t.Errorf("numbers: %v", r.h.numbers)
 	}
 	r.h.mu.Unlock()
-	none := &asked{used: func(netip.Addr) bool { return true }}
-	r.asks(none)
+	hosts.all()
 	if out := w.plan(api.PlanIn{}); out.Address != "" || out.Localhost != api.LocalhostShared || out.LocalhostCause == "" {
 		t.Errorf("given %q, localhost %s, cause %q", out.Address, out.Localhost, out.LocalhostCause)
 	}
-	if len(none.addrs) != numberTries {
-		t.Errorf("asked %d times", len(none.addrs))
+	if n := hosts.times(); n != numberTries {
+		t.Errorf("asked %d times", n)
 	}
 }
 
 // TestAddressQuestionWaits: while the kernel looks for sockets at one box's address, others plan and are listed, and
 // nobody finds the one that is not planned yet. The address is held meanwhile.
 func TestAddressQuestionWaits(t *testing.T) {
-	r := newRig(t)
-	w, other := r.dial(operatorUID, 10), r.dial(operatorUID, 11)
 	first := netip.MustParseAddr("127.0.64.1")
 	reached, release := make(chan struct{}), make(chan struct{})
-	r.asks(&asked{wait: func(a netip.Addr) {
+	hosts := &asked{wait: func(a netip.Addr) {
 		if a == first {
 			close(reached)
 			<-release
 		}
-	}})
+	}}
+	r := newRig(t, func(c *Config) { c.Range = hosts })
+	w, other := r.dial(operatorUID, 10), r.dial(operatorUID, 11)
 	planned := make(chan error, 1)
 	go func() { planned <- w.call("Plan", hostPlan("web"), nil) }()
 	select {

@@ -3,6 +3,7 @@ package helper
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/gominimal/minhost/installer/api"
@@ -12,11 +13,14 @@ import (
 // weighing is a table that notes how many verdicts it was asked about at once. Equal policies share elements.
 type weighing struct {
 	fakeTable
-	asked *[]int
+	mu    sync.Mutex
+	asked []int
 }
 
-func (w weighing) Elements(all []lease.Verdict) int {
-	*w.asked = append(*w.asked, len(all))
+func (w *weighing) Elements(all []lease.Verdict) int {
+	w.mu.Lock()
+	w.asked = append(w.asked, len(all))
+	w.mu.Unlock()
 	n, done := 0, map[string]bool{}
 	for _, v := range all {
 		if key := fmt.Sprint(v.Policy); !done[key] {
@@ -39,20 +43,25 @@ func rules(many, port int) api.Policy {
 // TestAffordAsksLittle: what the policies of others take is not worked out again for each plan, and who shares is asked
 // only where the sum is too much.
 func TestAffordAsksLittle(t *testing.T) {
-	var asked []int
-	r := newRig(t, func(c *Config) { c.Table = weighing{c.Table.(fakeTable), &asked} })
+	var table *weighing
+	r := newRig(t, func(c *Config) {
+		table = &weighing{fakeTable: c.Table.(fakeTable)}
+		c.Table = table
+	})
 	w := r.dial(operatorUID, 100)
 	for range 6 { // 6,000 one by one, 1,000 together
 		w.plan(api.PlanIn{Policy: rules(1000, 80)})
 	}
-	if want := []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 6}; !slices.Equal(asked, want) {
-		t.Errorf("asked about %v, want %v", asked, want)
+	table.mu.Lock()
+	defer table.mu.Unlock()
+	if want := []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 6}; !slices.Equal(table.asked, want) {
+		t.Errorf("asked about %v, want %v", table.asked, want)
 	}
 }
 
 // TestAffordAfterUpdate: what a box takes is what its policy of now takes.
 func TestAffordAfterUpdate(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.Table = weighing{c.Table.(fakeTable), new([]int)} })
+	r := newRig(t, func(c *Config) { c.Table = &weighing{fakeTable: c.Table.(fakeTable)} })
 	w := r.dial(operatorUID, 100)
 	box := r.box(w, api.PlanIn{Policy: rules(1, 80)}, 200)
 	change := func(p api.Policy) {
