@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
-	"time"
 
-	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/gominimal/minhost/installer/lease"
+	"github.com/gominimal/minhost/linux/lasting"
 	"github.com/gominimal/minhost/linux/nft"
+	"github.com/gominimal/minhost/linux/sockdiag"
 )
 
 // maxLookups is up to how many sockets of a box are looked up one by one in connection tracking: each
@@ -28,14 +29,16 @@ type Cutter struct {
 	marks nft.Marks
 	log   *slog.Logger
 
-	mu          sync.Mutex
-	diag, track *conn
+	mu    sync.Mutex
+	diag  *sockdiag.Conn
+	track lasting.Conn
 }
 
 // New opens the lasting connections. The zero Marks are the default ones.
 func New(marks nft.Marks, log *slog.Logger) (*Cutter, error) {
-	c := &Cutter{marks: marks.OrDefault(), log: log, diag: &conn{family: unix.NETLINK_SOCK_DIAG}, track: &conn{family: unix.NETLINK_NETFILTER}}
-	if err := errors.Join(c.diag.open(), c.track.open()); err != nil {
+	diag, err := sockdiag.Open()
+	c := &Cutter{marks: marks.OrDefault(), log: log, diag: diag, track: lasting.Conn{Family: unix.NETLINK_NETFILTER}}
+	if err := errors.Join(err, c.track.Open()); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
@@ -45,7 +48,7 @@ func New(marks nft.Marks, log *slog.Logger) (*Cutter, error) {
 func (c *Cutter) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return errors.Join(c.diag.close(), c.track.close())
+	return errors.Join(c.diag.Close(), c.track.Close())
 }
 
 // Cut ends every live flow of a box that its verdict does not admit, and says how many sockets and
@@ -70,7 +73,7 @@ func (c *Cutter) Cut(ctx context.Context, v lease.Verdict, groups []uint64, plac
 
 // pass looks and ends. Sockets go first: behind the mark their resets would be refused.
 func (c *Cutter) pass(ctx context.Context, box Box, entries func(context.Context, Box, []Socket) ([]Tracked, error)) (int, error) {
-	sockets, err := c.sockets(ctx)
+	sockets, err := c.sockets(ctx, liveTCP)
 	if err != nil {
 		return 0, err
 	}
@@ -83,7 +86,7 @@ func (c *Cutter) pass(ctx context.Context, box Box, entries func(context.Context
 	done := 0
 	for _, s := range e.sockets {
 		err := c.destroy(ctx, s)
-		if errors.Is(err, errNoDestroy) {
+		if errors.Is(err, sockdiag.ErrNotEnded) {
 			if !c.MarkOnly {
 				c.log.Warn("live flows end at their next packet only", "cause", err)
 			}
@@ -107,66 +110,29 @@ func (c *Cutter) pass(ctx context.Context, box Box, entries func(context.Context
 	return done + len(e.mark) + len(e.forget), errors.Join(errs...)
 }
 
-// conn is one lasting netlink connection; closing one costs 10 to 20 ms. After an error it is opened
-// again, so that a late answer never meets the next request.
-type conn struct {
-	family int
-	nl     *netlink.Conn
+// liveTCP are the states of a connection that can be ended.
+const liveTCP = sockdiag.Every &^ (sockdiag.TimeWait | sockdiag.Closed | sockdiag.Listen | sockdiag.Bound)
+
+// sockets lists the TCP sockets in these states and all UDP sockets. Of what the kernel cannot tell there is none:
+// connection tracking has its flows.
+func (c *Cutter) sockets(ctx context.Context, tcp sockdiag.States) ([]Socket, error) {
+	all, err := c.diag.List(ctx, tcp, sockdiag.Every)
+	if errors.Is(err, sockdiag.ErrNotTold) {
+		err = nil
+	}
+	return all, err
 }
 
-// patience ends a call whose context has no end.
-const patience = 10 * time.Second
-
-func (c *conn) open() error {
-	nl, err := netlink.Dial(c.family, nil)
-	if err != nil {
-		return fmt.Errorf("open netlink family %d: %w", c.family, err)
+// destroy ends a socket, or says that it cannot.
+func (c *Cutter) destroy(ctx context.Context, s Socket) error {
+	if c.MarkOnly {
+		return sockdiag.ErrNotEnded
 	}
-	if err := nl.SetReadBuffer(4 << 20); err != nil {
-		return errors.Join(fmt.Errorf("netlink buffer: %w", err), nl.Close())
-	}
-	c.nl = nl
-	return nil
+	return c.diag.Destroy(ctx, s)
 }
 
-func (c *conn) close() error {
-	if c.nl == nil {
-		return nil
-	}
-	err := c.nl.Close()
-	c.nl = nil
-	return err
-}
-
-// request sends one message and returns the answers. What the kernel calls an interrupted dump is
-// taken: flows that it missed are found by the next look.
-func (c *conn) request(ctx context.Context, m netlink.Message) ([]netlink.Message, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if c.nl == nil {
-		if err := c.open(); err != nil {
-			return nil, err
-		}
-	}
-	end, ok := ctx.Deadline()
-	if !ok {
-		end = time.Now().Add(patience)
-	}
-	if err := c.nl.SetDeadline(end); err != nil {
-		return nil, err
-	}
-	answers, err := c.nl.Execute(m)
-	if err == nil {
-		return answers, nil
-	}
-	var op *netlink.OpError
-	if errors.As(err, &op) {
-		err = op.Err
-	}
-	// These are the kernel's whole answer; behind others the connection may be out of step.
-	if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EOPNOTSUPP) {
-		c.close()
-	}
-	return nil, err
+// Connected tells whether a connected socket lives that was made in one of these cgroups.
+func (c *Cutter) Connected(ctx context.Context, groups []uint64) (bool, error) {
+	all, err := c.sockets(ctx, liveTCP)
+	return slices.ContainsFunc(all, func(s Socket) bool { return s.Remote.IsValid() && slices.Contains(groups, s.Cgroup) }), err
 }

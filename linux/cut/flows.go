@@ -5,6 +5,7 @@ import (
 
 	"github.com/gominimal/minhost/installer/lease"
 	"github.com/gominimal/minhost/linux/nft"
+	"github.com/gominimal/minhost/linux/sockdiag"
 )
 
 // Protocol numbers.
@@ -16,13 +17,7 @@ const (
 )
 
 // Socket is one TCP or UDP socket of the host's network namespace.
-type Socket struct {
-	Protocol      uint8
-	Local, Remote netip.AddrPort // Remote is invalid when it is not connected
-	Cgroup        uint64         // where it was made; 0 when the kernel does not tell
-	id            []byte         // struct inet_diag_sockid
-	family        uint8
-}
+type Socket = sockdiag.Socket
 
 // Tracked is one entry of connection tracking: the flow as it began, and as its replies come back.
 type Tracked struct {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/gominimal/minhost/linux/sockdiag"
 )
 
 // End destroys the sockets that were made in these cgroups, listeners too, and says how many. It is to be
@@ -15,7 +17,7 @@ import (
 func (c *Cutter) End(ctx context.Context, groups []uint64) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all, err := c.list(ctx, liveTCP|1<<stateListen)
+	all, err := c.sockets(ctx, liveTCP|sockdiag.Listen)
 	if err != nil {
 		return 0, fmt.Errorf("end sockets: %w", err)
 	}
@@ -26,7 +28,7 @@ func (c *Cutter) End(ctx context.Context, groups []uint64) (int, error) {
 			continue
 		}
 		switch err := c.destroy(ctx, s); {
-		case errors.Is(err, errNoDestroy):
+		case errors.Is(err, sockdiag.ErrNotEnded):
 			return done, nil
 		case err != nil:
 			errs = append(errs, err)

@@ -77,7 +77,7 @@ func (c *Cutter) ask(ctx context.Context, s Socket, kind uint16) (Tracked, bool,
 	if err != nil {
 		return Tracked{}, false, err
 	}
-	answers, err := c.track.request(ctx, m)
+	answers, err := c.track.Request(ctx, m)
 	if errors.Is(err, unix.ENOENT) {
 		return Tracked{}, false, nil
 	}
@@ -123,7 +123,7 @@ func (c *Cutter) tracked(ctx context.Context, box Box, _ []Socket) ([]Tracked, e
 	if err != nil {
 		return nil, err
 	}
-	answers, err := c.track.request(ctx, m)
+	answers, err := c.track.Request(ctx, m)
 	if err != nil {
 		return nil, fmt.Errorf("list conntrack entries: %w", err)
 	}
@@ -230,7 +230,7 @@ func (c *Cutter) change(ctx context.Context, kind uint16, t Tracked, word string
 	if err != nil {
 		return err
 	}
-	if _, err = c.track.request(ctx, m); err != nil && !errors.Is(err, unix.ENOENT) {
+	if _, err = c.track.Request(ctx, m); err != nil && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("%s conntrack entry %v to %v: %w", word, t.From, t.To, err)
 	}
 	return nil

@@ -66,7 +66,7 @@ var modules = []module{
 		"batched UDP reads and writes; the assembler of the filter of system calls (bpf): the seccomp packages for Go compare all 64 bits of an argument or let a foreign architecture pass"},
 	{"github.com/vishvananda/netlink", []string{"linux/...", "verify/fakedarwin"}, "links, sockets and conntrack of Linux"},
 	{"github.com/google/nftables", []string{"linux/nft"}, "the one table; does not compile on darwin"},
-	{"github.com/mdlayher/netlink", []string{"linux/nft", "linux/cut", "linux/listeners"}, "the lasting connections under google/nftables, NFLOG, sockets and conntrack"},
+	{"github.com/mdlayher/netlink", []string{"linux/nft", "linux/lasting", "linux/sockdiag", "linux/cut"}, "the lasting connections under google/nftables, NFLOG, sockets and conntrack"},
 	{"github.com/cilium/ebpf", []string{"linux/belt", "linux/localhost", "linux/hook", "linux/hook/hooktest"}, "cgroup programs, assembled in Go; hook is how the other two attach theirs"},
 	{"github.com/godbus/dbus/v5", []string{"linux/..."}, "systemd-resolved and systemd"},
 	{"github.com/coreos/go-systemd/v22", []string{"linux/...", "resolverd/...", "cmd/minhost"},
