@@ -150,3 +150,10 @@ func TestVerifyWithoutHelper(t *testing.T) {
 	}
 	golden(t, "verify-no-helper.txt", l.out.Bytes())
 }
+
+func TestRefusedText(t *testing.T) {
+	got := refusedText(api.StatusOut{Enforcement: api.EnforcementPerBox, Refused: 5, RefusalsTold: 3, RefusalsLost: 1})
+	if want := "5 packets since the table was filled, 3 told, 1 times too fast to be read"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -56,8 +56,7 @@ func writeStatus(env *environment, s api.StatusOut) error {
 		{"answers", answersText(s.Answers)},
 		{"boxes", trafficText(s.Traffic, "cohort")},
 		{"host", trafficText(s.Traffic, "node")},
-		{"refused", fmt.Sprintf("%d packets since the table was filled, %d told, %d times too fast to be read",
-			s.Refused, s.RefusalsTold, s.RefusalsLost)},
+		{"refused", refusedText(s)},
 	}
 	for _, t := range s.Traffic {
 		if t.Plane == "runner" {
@@ -70,6 +69,14 @@ func writeStatus(env *environment, s api.StatusOut) error {
 		}
 	}
 	return nil
+}
+
+// refusedText is what the table refused. Where no box has a verdict there is none.
+func refusedText(s api.StatusOut) string {
+	if s.Enforcement == api.EnforcementNone {
+		return "nothing: boxes have no verdict here"
+	}
+	return fmt.Sprintf("%d packets since the table was filled, %d told, %d times too fast to be read", s.Refused, s.RefusalsTold, s.RefusalsLost)
 }
 
 // trafficText is what a plane sent and received.
