@@ -24,7 +24,7 @@ const pollInterval = time.Second
 
 // pace is how long after one change the next is read at the earliest: of those that come faster the last
 // counts. A thousand a second took a fifth of a core without it, each waking two threads for little.
-const pace = 2 * time.Millisecond
+const pace = 4 * time.Millisecond
 
 // eventBuffer holds the events that come while a zone is read and for the pace; then they are one change.
 const eventBuffer = 256

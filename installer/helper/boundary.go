@@ -28,8 +28,8 @@ func (h *Helper) mayDeclare(b *box, to api.Boundary) error {
 		Next: "plan a new box with boundary strict"}
 }
 
-// declare takes the word back where a call says that not all of the box is strict; in the record first, so that
-// the next helper does not claim what is not so.
+// declare takes the word back where a call says that not all of the box is strict. It is on record before the call goes
+// on, so that the next helper does not claim what is not so.
 func (h *Helper) declare(b *box, to api.Boundary) error {
 	if to == api.BoundaryStrict {
 		return nil
