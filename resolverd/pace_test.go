@@ -3,6 +3,7 @@ package resolverd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,23 +17,18 @@ import (
 // is at most that late, and the last change counts. The clock is the test's own.
 func TestPace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "zone")
-	write := func(generation uint64) {
-		if err := errors.Join(os.WriteFile(path+".new", zone(generation), 0o644), os.Rename(path+".new", path)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	synctest.Test(t, func(t *testing.T) {
 		var zones []uint32
 		var at []time.Time
 		publish := func(z *Zone) { zones, at = append(zones, z.serial), append(at, time.Now()) }
 		s := &source{path: path, bootID: "boot", log: (&logLines{}).logger(), publish: publish, poll: never, beside: &audience{}}
-		w := &watch{Watcher: &fsnotify.Watcher{Events: make(chan fsnotify.Event, eventBuffer), Errors: make(chan error)}}
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); s.run(ctx, w) }()
+		w, stop := following(t, s)
 		change := func(generation uint64) time.Time {
-			write(generation)
-			w.Events <- fsnotify.Event{Name: path, Op: fsnotify.Create}
+			replace(t, path, zone(generation))
+			select {
+			case w.Events <- fsnotify.Event{Name: path, Op: fsnotify.Create}:
+			default: // nobody reads events while changes come fast
+			}
 			synctest.Wait()
 			return time.Now()
 		}
@@ -60,7 +56,6 @@ func TestPace(t *testing.T) {
 			t.Errorf("the last zone is %d, want %d", last, 1+changes)
 		}
 		stop()
-		<-done
 	})
 }
 
@@ -72,24 +67,65 @@ func TestWatchedBesideAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &audience{path: watched, now: time.Now}
 		s := &source{path: path, bootID: "boot", log: (&logLines{}).logger(), publish: func(*Zone) {}, poll: never, beside: a}
-		w := &watch{Watcher: &fsnotify.Watcher{Events: make(chan fsnotify.Event, eventBuffer), Errors: make(chan error)}}
-		if err := os.WriteFile(watched, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		// The bubble's clock is not that of the file system.
-		if err := os.Chtimes(watched, time.Now(), time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		w, stop := following(t, s)
+		defer stop()
+		beginWatch(t, watched)
 		w.Events <- fsnotify.Event{Name: path, Op: fsnotify.Create}
 		w.Events <- fsnotify.Event{Name: watched, Op: fsnotify.Create}
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); s.run(ctx, w) }()
 		synctest.Wait()
 		if !a.listens() {
 			t.Error("nobody is told of lookups")
 		}
-		stop()
-		<-done
 	})
+}
+
+// TestWatchedAmongChanges: the file that asks for lookups is seen also while the zone goes on changing, when
+// there is no notification.
+func TestWatchedAmongChanges(t *testing.T) {
+	folder := t.TempDir()
+	path, watched := filepath.Join(folder, "zone"), filepath.Join(folder, "watched")
+	synctest.Test(t, func(t *testing.T) {
+		a := &audience{path: watched, now: time.Now}
+		s := &source{path: path, bootID: "boot", log: (&logLines{}).logger(), publish: func(*Zone) {}, poll: never, beside: a}
+		w, stop := following(t, s)
+		defer stop()
+		for i := range 100 {
+			replace(t, path, fmt.Append(nil, i))
+			switch i {
+			case 0:
+				w.Events <- fsnotify.Event{Name: path, Op: fsnotify.Create}
+			case 50:
+				beginWatch(t, watched)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if !a.listens() {
+			t.Error("nobody is told of lookups")
+		}
+	})
+}
+
+// replace writes the file as the helper does: the old text or the new one is there at any time.
+func replace(t *testing.T, path string, text []byte) {
+	t.Helper()
+	if err := errors.Join(os.WriteFile(path+".new", text, 0o644), os.Rename(path+".new", path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// following runs s in the bubble, told of what is sent to the watch's events, until stop.
+func following(t *testing.T, s *source) (w *watch, stop func()) {
+	w = &watch{Watcher: &fsnotify.Watcher{Events: make(chan fsnotify.Event, eventBuffer), Errors: make(chan error)}}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); s.run(ctx, w) }()
+	return w, func() { cancel(); <-done }
+}
+
+// beginWatch makes the file that asks for lookups. The bubble's clock is not that of the file system.
+func beginWatch(t *testing.T, watched string) {
+	t.Helper()
+	if err := errors.Join(os.WriteFile(watched, nil, 0o600), os.Chtimes(watched, time.Now(), time.Now())); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -23,11 +24,8 @@ import (
 const pollInterval = time.Second
 
 // pace is how long after one change the next is read at the earliest: of those that come faster the last
-// counts. A thousand a second took a fifth of a core without it, each waking two threads for little.
+// counts.
 const pace = 4 * time.Millisecond
-
-// eventBuffer holds the events that come while a zone is read and for the pace; then they are one change.
-const eventBuffer = 256
 
 // source follows the zone file and publishes each zone in it.
 type source struct {
@@ -40,20 +38,35 @@ type source struct {
 
 	buf      [32 << 10]byte // between the file and its text
 	seen     fs.FileInfo    // of the file last read; nil when there was none
+	sum      uint64         // of what it said, for the text itself would be held twice; 0 of what cannot be read
 	waste    bool           // the memory of an older zone may still be held
 	complain string         // the last complaint, so that each is logged once
 }
 
+// seed is for sums of what the file said.
+var seed = maphash.MakeSeed()
+
 // load reads the file and publishes what it says. No file, or one of another boot, is an empty
-// zone: those leases are gone. A file that cannot be read or understood changes nothing.
-func (s *source) load() {
-	zone, err := s.read()
+// zone: those leases are gone. A file that cannot be read or understood changes nothing. It tells whether
+// the file said something that it did not say when it was read last.
+func (s *source) load() bool {
+	text, info, err := s.readFile()
+	s.seen = info
+	none := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !none {
+		s.sum = 0
+		s.stay(err)
+		return false
+	}
+	sum := maphash.Comparable(seed, [2]string{text, fmt.Sprint(none)})
+	if sum == s.sum {
+		return false
+	}
+	s.sum = sum
+	zone, err := s.zone(text, none)
 	if err != nil {
-		if text := err.Error(); text != s.complain {
-			s.complain = text
-			s.log.Error("the zone stays as it was", "file", s.path, "err", err)
-		}
-		return
+		s.stay(err)
+		return true
 	}
 	if s.complain != "" {
 		s.complain = ""
@@ -62,16 +75,20 @@ func (s *source) load() {
 	s.publish(zone)
 	s.waste = true
 	s.log.Debug("zone", "names", zone.Len(), "serial", zone.soaSerial())
+	return true
 }
 
-func (s *source) read() (*Zone, error) {
-	text, info, err := s.readFile()
-	s.seen = info
-	if errors.Is(err, fs.ErrNotExist) {
-		return NewZone(nil, 0)
+// stay says once why the zone stays as it was.
+func (s *source) stay(err error) {
+	if text := err.Error(); text != s.complain {
+		s.complain = text
+		s.log.Error("the zone stays as it was", "file", s.path, "err", err)
 	}
-	if err != nil {
-		return nil, err
+}
+
+func (s *source) zone(text string, none bool) (*Zone, error) {
+	if none {
+		return NewZone(nil, 0)
 	}
 	b := newBuilder(strings.Count(text, "\n"), len(text))
 	file, err := zonefile.Scan(text, b.add)
@@ -114,36 +131,6 @@ func (s *source) changed() bool {
 	return s.seen == nil || !os.SameFile(info, s.seen) || info.Size() != s.seen.Size() || !info.ModTime().Equal(s.seen.ModTime())
 }
 
-// watch is the notification for the folder of the zone file. The folder, not the file: the writer
-// replaces the file, and a watch on it would stay with the old one.
-type watch struct {
-	*fsnotify.Watcher             // nil when the host gives none: polling is left
-	folder            string      // its path
-	info              fs.FileInfo // of the folder that is watched; nil when none is
-}
-
-func (w *watch) close() {
-	if w.Watcher != nil {
-		w.Close()
-	}
-}
-
-// renew watches the folder that is now at the path. It tells whether that is another than before.
-func (w *watch) renew() bool {
-	info, err := os.Stat(w.folder)
-	if w.Watcher == nil || err != nil || w.info != nil && os.SameFile(info, w.info) && len(w.WatchList()) > 0 {
-		return false // a folder made anew may have the number of the old one: its watch is gone
-	}
-	if w.info != nil {
-		_ = w.Remove(w.folder) // fails when the kernel has dropped it with the folder
-	}
-	w.info = nil
-	if w.Add(w.folder) == nil {
-		w.info = info
-	}
-	return w.info != nil
-}
-
 // start begins to watch and then reads the file, so that no change falls between.
 func (s *source) start() *watch {
 	w := &watch{folder: filepath.Dir(s.path)}
@@ -175,10 +162,7 @@ func (s *source) run(ctx context.Context, w *watch) {
 		case event := <-events:
 			switch filepath.Base(event.Name) { // neighbours come and go all the time
 			case filepath.Base(s.path):
-				drain(events)
-				s.load()
-				s.beside.look() // its event may have been among those dropped
-				wait(ctx, pace)
+				s.follow(ctx, w, events)
 			case filepath.Base(s.beside.path):
 				s.beside.look()
 			}
@@ -194,22 +178,31 @@ func (s *source) run(ctx context.Context, w *watch) {
 	}
 }
 
+// follow reads a zone that has changed, and once in a pace again while it goes on changing. Notification is off
+// meanwhile: of a thousand changes a second each woke two threads four times, which took a fifth of a core.
+func (s *source) follow(ctx context.Context, w *watch, events <-chan fsnotify.Event) {
+	drain(events)
+	s.load()
+	s.beside.look() // its event may have been among those dropped
+	wait(ctx, pace)
+	if s.load() {
+		w.pause()
+		for more := true; more && ctx.Err() == nil; more = s.load() {
+			s.beside.look()
+			wait(ctx, pace)
+		}
+		w.renew()
+		drain(events)
+		s.load() // what came before there was notification again
+		s.beside.look()
+	}
+}
+
 // tidy gives the memory of older zones back. The collector would keep it for the next one: after many changes
 // of 10,000 names that was a fifth of all that the answerer held, for ever.
 func (s *source) tidy() {
 	if s.waste {
 		s.waste = false
 		debug.FreeOSMemory()
-	}
-}
-
-// drain drops what is queued: the read that follows sees all of it.
-func drain(events <-chan fsnotify.Event) {
-	for {
-		select {
-		case <-events:
-		default:
-			return
-		}
 	}
 }
