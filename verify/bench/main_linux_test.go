@@ -23,6 +23,14 @@ func (s spread) at(q float64) time.Duration {
 	return s[min(int(q*float64(len(s))), len(s)-1)]
 }
 
+func (s spread) mean() time.Duration {
+	var sum time.Duration
+	for _, d := range s {
+		sum += d
+	}
+	return sum / time.Duration(len(s))
+}
+
 // report adds the quantiles to a benchmark's line, in microseconds.
 func (s spread) report(b *testing.B, name string) {
 	if len(s) == 0 {
