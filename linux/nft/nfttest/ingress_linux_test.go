@@ -208,7 +208,7 @@ func TestGroupOfHost(t *testing.T) {
 	l := newLab(t)
 	o := newOutside(l)
 	group := &net.UDPAddr{IP: net.IPv4(239, 9, 9, 9), Port: 5454}
-	near, err := net.InterfaceByName(fmt.Sprintf("near%d", o.n))
+	near, err := net.InterfaceByName(o.NearLink)
 	l.must(err)
 	host, err := net.ListenMulticastUDP("udp4", near, group)
 	l.must(err)
@@ -216,7 +216,7 @@ func TestGroupOfHost(t *testing.T) {
 	p := netlab.Start(t, netlab.Spawn{Leaf: l.box(deny()).FD()}, "hear", "5454")
 	p.Line()
 	o.do(func() {
-		l.run("ip", "route", "add", "239.0.0.0/8", "dev", fmt.Sprintf("far%d", o.n))
+		l.run("ip", "route", "add", "239.0.0.0/8", "dev", o.FarLink)
 		fd := udp(t, 0)
 		l.must(unix.Sendto(fd, []byte("x"), 0, &unix.SockaddrInet4{Port: 5454, Addr: [4]byte{239, 9, 9, 9}}))
 	})

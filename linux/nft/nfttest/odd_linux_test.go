@@ -66,7 +66,7 @@ func TestOddSockets(t *testing.T) {
 	if d := (netlab.Dial{Network: "udp", Address: o.far() + ":8000"}).Do(); !d.OK() || drain(wire) == 0 {
 		t.Fatalf("the wire is not heard: %v", d)
 	}
-	out := netlab.InLeaf(t, b.FD(), "odd", fmt.Sprintf("near%d", o.n), o.far(), "127.0.0.1", o.near(), "0.0.0.0", "127.1.2.3")
+	out := netlab.InLeaf(t, b.FD(), "odd", o.NearLink, o.far(), "127.0.0.1", o.near(), "0.0.0.0", "127.1.2.3")
 	if n := strings.Count(out, "\n"); n != 2*5*len(odd) {
 		t.Errorf("%d were tried", n)
 	}

@@ -43,7 +43,7 @@ func TestForeignNAT(t *testing.T) {
 	l := newLab(t)
 	o := newOutside(l)
 	o.echo("tcp", ":8000")
-	virtual := fmt.Sprintf("10.99.%d.9", o.n)
+	virtual := fmt.Sprintf("10.99.%d.9", o.N)
 	l.run("nft", "add table ip docker; add chain ip docker o { type nat hook output priority -100; }; "+
 		"add rule ip docker o ip daddr { "+virtual+", "+o.near()+" } tcp dport 80 dnat to "+o.far()+":8000")
 	defer l.run("nft", "delete table ip docker")
@@ -64,7 +64,7 @@ func TestManyReceivers(t *testing.T) {
 	o := newOutside(l)
 	l.run("ip", "route", "add", "default", "via", o.far())
 	listed, free := l.box(allow(t, "0.0.0.0/0 any", "::/0 any")), l.box(openEgress())
-	for _, to := range []string{"224.0.0.251:5353", "255.255.255.255:9", fmt.Sprintf("10.99.%d.255:9", o.n), "239.1.1.1:9"} {
+	for _, to := range []string{"224.0.0.251:5353", "255.255.255.255:9", fmt.Sprintf("10.99.%d.255:9", o.N), "239.1.1.1:9"} {
 		if got := netlab.InLeaf(t, listed.FD(), "sendfrom", "0", to); got != "EPERM\n" {
 			t.Errorf("%s: %s", to, got)
 		}

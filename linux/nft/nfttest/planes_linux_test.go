@@ -43,7 +43,7 @@ func TestPlanes(t *testing.T) {
 	if rules := l.run("nft", "list", "table", "inet", "minhost"); strings.Contains(rules, "postrouting") || strings.Contains(rules, "snat") {
 		t.Errorf("planes that nobody asked for: %s", rules)
 	}
-	four, six := fmt.Sprintf("10.99.%d.9", o.n), fmt.Sprintf("fd99:%d::9", o.n)
+	four, six := fmt.Sprintf("10.99.%d.9", o.N), fmt.Sprintf("fd99:%d::9", o.N)
 	dev := strings.Fields(l.run("ip", "-o", "-4", "addr", "show", "to", o.near()))[1]
 	dev, _, _ = strings.Cut(dev, "@")
 	l.run("ip", "addr", "add", four+"/24", "dev", dev)

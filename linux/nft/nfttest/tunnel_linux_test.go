@@ -1,7 +1,6 @@
 package nfttest
 
 import (
-	"fmt"
 	"testing"
 )
 
@@ -18,9 +17,9 @@ func TestTunnel(t *testing.T) {
 		l.run("ip", "addr", "add", addr6, "dev", "vx0", "nodad")
 		l.run("ip", "link", "set", "vx0", "up")
 	}
-	tunnel(fmt.Sprintf("near%d", o.n), o.far(), o.near(), "10.77.0.1/24", "fd77::1/64")
+	tunnel(o.NearLink, o.far(), o.near(), "10.77.0.1/24", "fd77::1/64")
 	t.Cleanup(func() { l.run("ip", "link", "del", "vx0") })
-	o.do(func() { tunnel(fmt.Sprintf("far%d", o.n), o.near(), o.far(), "10.77.0.2/24", "fd77::2/64") })
+	o.do(func() { tunnel(o.FarLink, o.near(), o.far(), "10.77.0.2/24", "fd77::2/64") })
 	end, behind := o.far()+" 4789 udp", []string{"10.77.0.2 8000 tcp", "10.77.0.2 8000 udp", "fd77::2 8000 tcp", "fd77::2 8000 udp"}
 	both, inner, outer, open, closed := l.box(allow(t, append(behind, end)...)), l.box(allow(t, behind...)), l.box(allow(t, end)), l.box(openEgress()), l.box(deny())
 	for _, network := range []string{"tcp", "udp"} {

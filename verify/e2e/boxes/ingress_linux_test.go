@@ -90,7 +90,7 @@ func TestFriend(t *testing.T) {
 		friend := h.udpSocket(o, far)
 		send := func() {
 			// Errors are answers to earlier packets: the port was closed.
-			unix.Sendto(friend, []byte("in"), 0, &unix.SockaddrInet4{Port: port, Addr: [4]byte{10, 99, byte(o.n), 1}})
+			unix.Sendto(friend, []byte("in"), 0, &unix.SockaddrInet4{Port: port, Addr: [4]byte{10, 99, byte(o.N), 1}})
 		}
 		send()
 		ask[int](b.agent, "udp", map[string]any{"Do": "bind", "Port": port})
