@@ -41,6 +41,7 @@ func openTable(ctx context.Context, g linux.Ground, kept *tableOwner, handle fun
 type groundChecker struct {
 	ground  linux.Ground
 	program string
+	owner   *tableOwner
 }
 
 // Checks implements helper.Checker.

@@ -46,8 +46,7 @@ func duplicate(f *os.File) (*os.File, error) {
 func handedOver() (socket *net.UnixListener, kept *tableOwner, err error) {
 	kept = &tableOwner{}
 	for _, f := range activation.Files(true) {
-		if f.Name() == ownerName {
-			kept.socket = f
+		if kept.take(f) {
 			continue
 		}
 		l, err := net.FileListener(f)
@@ -122,7 +121,7 @@ func serveHelper(ctx context.Context, env *environment, l linux.Layout, disk *ho
 	cfg := helperTimes(helper.Config{
 		Version: programVersion(), BootID: boot, ServiceManager: string(manager.Kind),
 		Tree: treePort{tree}, Names: &zonePort{fs: disk, path: l.Zone, boot: boot}, Range: rangePort{},
-		Processes: processPort{}, Isolation: isolationPort{}, Sockets: socketsPort{}, Peers: helper.KernelPeers{}, Checker: groundChecker{ground, l.Program}, Store: store,
+		Processes: processPort{}, Isolation: isolationPort{}, Sockets: socketsPort{}, Peers: helper.KernelPeers{}, Checker: groundChecker{ground, l.Program, kept}, Store: store,
 		Operators: operatorCheck(disk, l.Operators), Local: host.Local,
 		Log: log,
 	})

@@ -12,13 +12,37 @@ import (
 	"github.com/gominimal/minhost/linux/nft"
 )
 
-// ownerName is what the service manager calls the socket that it keeps between two helpers.
-const ownerName = "minhost-table"
+// Names of sockets that the service manager hands over: one that a helper made and had it keep, and one of its own
+// (minhost-table.socket), which it has whatever becomes of helpers.
+const (
+	ownerName = "minhost-table"
+	unitName  = "table"
+)
 
 // tableOwner is the socket that the table belongs to where there is no belt.
-type tableOwner struct{ socket *os.File }
+type tableOwner struct {
+	socket *os.File
+	lasts  bool // it is the service manager's own
+}
 
-// get returns the socket that an earlier helper left, or a new one that the service manager keeps from now on. Where
+// take takes what the service manager handed over, if it is such a socket. One that a helper made is what a table
+// belongs to by now: an owner is given once.
+func (o *tableOwner) take(f *os.File) bool {
+	switch {
+	case f.Name() == ownerName:
+		o.close()
+		o.socket, o.lasts = f, false
+	case f.Name() == unitName && o.socket == nil:
+		o.socket, o.lasts = f, true
+	case f.Name() == unitName:
+		f.Close()
+	default:
+		return false
+	}
+	return true
+}
+
+// get returns the socket that was handed over, or a new one that the service manager keeps from now on. Where
 // it keeps none the table ends, or is nobody's, with the helper.
 func (o *tableOwner) get() (*os.File, error) {
 	if o.socket != nil {
@@ -86,9 +110,13 @@ func (c groundChecker) owned(ctx context.Context, check api.Check, lacks error) 
 	default:
 		check.State = api.CheckStateWarning
 		check.Detail = api.Text("the table belongs to the helper's socket, which the service manager keeps: nobody else flushes it (" + lacks.Error() + ")")
-		check.Loses = "a process in boxes is open before the helper starts, and when helper and service manager both lose the table's socket, as when the helper's unit is stopped"
+		lost := "helper and service manager both lose the table's socket, as when the helper's unit is stopped"
+		if c.owner.lasts {
+			lost = "the service manager loses the table's socket, as when minhost-table.socket fails"
+		}
+		check.Loses = "a process in boxes is open before the helper starts, and when " + lost
 		if persists {
-			check.Loses = "a process in boxes is open before the helper starts; when helper and service manager both lose the table's socket, as when the helper's unit is stopped, a flush opens boxes"
+			check.Loses = "a process in boxes is open before the helper starts; when " + lost + ", a flush opens boxes"
 		}
 		check.Loses, check.Next = check.Loses+"; packets to half-open connections of a box are not judged", "a kernel with CONFIG_CGROUP_BPF"
 	}

@@ -27,6 +27,7 @@ const (
 	TreeService     = "minhost-tree.service"
 	HelperSocket    = "minhost-helper.socket"
 	HelperService   = "minhost-helper.service"
+	TableSocket     = "minhost-table.socket"
 	AnswererSocket  = "minhost-resolverd.socket"
 	AnswererService = "minhost-resolverd.service"
 	NamesService    = "minhost-names.service"
@@ -37,7 +38,7 @@ const (
 var admins = [...]string{VerifyService}
 
 // order is the order in which units are written and started.
-var order = [...]string{TreeService, AnswererSocket, AnswererService, HelperSocket, HelperService, NamesService, VerifyService}
+var order = [...]string{TreeService, AnswererSocket, AnswererService, TableSocket, HelperSocket, HelperService, NamesService, VerifyService}
 
 // Params is what differs between hosts. Every path is absolute.
 type Params struct {
