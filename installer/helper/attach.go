@@ -21,10 +21,13 @@ func (h *Helper) attach(ctx context.Context, c request, in api.AttachIn) (api.At
 	err = h.bring(ctx, c, b, in.PID)
 	h.mu.Lock()
 	lost := ctx.Err() != nil // the reader of the connection saw its end
-	if err != nil {
+	switch {
+	case lost:
+		// Nobody can let the held child go or end the lease any more: not attached, but gone.
+		b.State = lease.Ending
+	case err != nil:
 		b.State = lease.Planned
-	}
-	if err == nil && !lost {
+	default:
 		b.State = lease.Attached
 		h.counts.attaches++
 		h.watchLeaf(b)
@@ -32,9 +35,8 @@ func (h *Helper) attach(ctx context.Context, c request, in api.AttachIn) (api.At
 	h.mu.Unlock()
 	switch {
 	case lost:
-		// Nobody can let the held child go or end the lease any more: not attached, but gone.
 		h.log.Info("connection closed during attach", "lease", b.ID, "cause", err)
-		h.undo(b)
+		h.finish(b, lease.OpAbandon) // logs, and tries again by itself
 		return api.AttachOut{}, context.Canceled
 	case err != nil:
 		h.log.Info("attach failed", "lease", b.ID, "box", b.Name, "cause", err)
@@ -111,8 +113,8 @@ func (h *Helper) bring(ctx context.Context, c request, b *box, pid int) (err err
 		}
 	}
 	if b.Name != "" {
-		done = append(done, func() error { return h.unname(b) })
-		if err := h.publish(); err != nil {
+		done = append(done, func() error { return h.name(b, false) })
+		if err := h.name(b, true); err != nil {
 			return internal("publish name", err)
 		}
 	}
@@ -122,14 +124,6 @@ func (h *Helper) bring(ctx context.Context, c request, b *box, pid int) (err err
 		}
 	}
 	return h.move(ctx, b, p)
-}
-
-// unname takes the name of a failed attach out of the zone: publish reads the state.
-func (h *Helper) unname(b *box) error {
-	h.mu.Lock()
-	b.State = lease.Planned
-	h.mu.Unlock()
-	return h.publish()
 }
 
 // process opens the target of an Attach or Join: by the one descriptor of the message, or by pid.

@@ -48,20 +48,31 @@ func (h *Helper) watchLeaf(b *box) {
 				return
 			case <-time.After(h.cfg.Grace):
 			}
-			live, err := b.leaf.Populated()
-			if err != nil || live {
+			mine, live, err := h.endEmpty(b)
+			if err != nil || live > 0 {
 				continue
 			}
-			h.mu.Lock()
-			mine := b.State == lease.Attached
-			if mine {
-				b.State = lease.Ending
-			}
-			h.mu.Unlock()
 			if mine {
 				h.finish(b, lease.OpTeardown)
 			}
 			return
 		}
 	})
+}
+
+// endEmpty makes an attached box an ending one if its leaf has no process; mine says that it did. Until it has looked, the
+// box is what it was, for everybody; and no process joins between the look and the end.
+func (h *Helper) endEmpty(b *box) (mine bool, live int, err error) {
+	b.moving.Lock()
+	defer b.moving.Unlock()
+	pids, err := b.leaf.Pids()
+	if err != nil || len(pids) > 0 {
+		return false, len(pids), err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if mine = b.State == lease.Attached; mine {
+		b.State = lease.Ending
+	}
+	return mine, 0, nil
 }

@@ -167,6 +167,13 @@ func (l *fakeLeaf) Move(pid int) error {
 }
 
 func (l *fakeLeaf) Pids() ([]int, error) {
+	if err := l.w.pass("pids"); err != nil {
+		return nil, err
+	}
+	return l.pids(), nil
+}
+
+func (l *fakeLeaf) pids() []int {
 	l.w.mu.Lock()
 	defer l.w.mu.Unlock()
 	var all []int
@@ -175,13 +182,10 @@ func (l *fakeLeaf) Pids() ([]int, error) {
 			all = append(all, p.pid)
 		}
 	}
-	return all, nil
+	return all
 }
 
-func (l *fakeLeaf) Populated() (bool, error) {
-	p, err := l.Pids()
-	return len(p) > 0, err
-}
+func (l *fakeLeaf) Populated() (bool, error) { return len(l.pids()) > 0, nil }
 
 func (l *fakeLeaf) WaitEmpty(ctx context.Context) error {
 	for {

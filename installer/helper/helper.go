@@ -119,48 +119,6 @@ type Helper struct {
 // counts of DESIGN.md section 8: at rest, plans = attaches + abandons and attaches = teardowns.
 type counts struct{ plans, attaches, abandons, teardowns int }
 
-// box is a lease and what carries it out.
-//
-// The rule of locking: what changes while a box lives is written under Helper.mu and read under it. Of the lease
-// that is State, Policy, Generation, Cutting, NetNS and Strict; a method of lease.Lease has a copy of all of it, so
-// it is called under the lock too. All else of the lease never changes once Plan has set leaf, and is read anywhere, and
-// so is leaf: find gives no box to a call before. netns changes in the call that attaches or ends the box
-// alone, which need not lock to read it.
-//
-// The order of locks: changing, then refilling, then mu; publishing, repairing, looking and accounts.mu before mu
-// as well; members.mu and then that of events behind all. Under mu nothing waits for the kernel but a replay, which is
-// alone.
-type box struct {
-	lease.Lease
-	leaf Leaf // nil while Plan makes it
-	// enforced says that the table has the verdict, or is about to.
-	enforced bool
-	// owner is the connection that planned or adopted; nil when it is closed.
-	owner   *conn
-	refused refusals
-	// unwatch stops the goroutine that waits for the leaf to empty.
-	unwatch context.CancelFunc
-	// over is closed when the box is gone.
-	over chan struct{}
-	// netns is the network namespace of an attached none or own_ip box; nil when it is gone, or not found
-	// again behind a restart.
-	netns Namespace
-	// members are processes that were seen in the leaf; guarded by members.mu.
-	members members
-	// changing orders the writes to the table of one box; taken before Helper.mu.
-	changing sync.Mutex
-	// needs is how many elements the policy takes if no other box has it; nil until somebody asks.
-	needs *int
-}
-
-// ended remembers a lease for a while, so that a repeated call gets the same answer.
-type ended struct {
-	lease    lease.Lease
-	op       lease.Op
-	at       time.Time
-	refusals []api.Refusal
-}
-
 // New returns a helper without leases.
 func New(cfg Config) *Helper {
 	cfg.MessageTime, cfg.IdleAfter = cmp.Or(cfg.MessageTime, 10*time.Second), cmp.Or(cfg.IdleAfter, 10*time.Minute)

@@ -41,7 +41,7 @@ func (h *Helper) join(ctx context.Context, c request, in api.JoinIn) (api.JoinOu
 	netns := b.netns
 	h.mu.Unlock()
 	if isolated(b.Mode) && netns == nil {
-		return api.JoinOut{}, &api.WrongState{Lease: b.ID, State: string(b.State),
+		return api.JoinOut{}, &api.WrongState{Lease: b.ID, State: string(lease.Attached),
 			Message: fmt.Sprintf("the network namespace of lease %s is gone: no process of the box is in it", b.ID), Next: "end that lease, and plan again"}
 	}
 	p, err := h.process(c, in.PID)
@@ -55,17 +55,8 @@ func (h *Helper) join(ctx context.Context, c request, in api.JoinIn) (api.JoinOu
 	if err := h.declare(b, in.Boundary); err != nil {
 		return api.JoinOut{}, err
 	}
-	if err := h.move(ctx, b, p); err != nil {
+	if err := h.enter(ctx, b, p); err != nil {
 		return api.JoinOut{}, err
-	}
-	// The box may have ended while the process moved: then cgroup.kill came before it, and it must
-	// not run on in a leaf without a lease.
-	h.mu.Lock()
-	ended := b.State != lease.Attached
-	h.mu.Unlock()
-	if ended {
-		b.leaf.Kill()
-		return api.JoinOut{}, &api.NoSuchLease{Lease: b.ID, Message: fmt.Sprintf("lease %s ended while process %d joined it", b.ID, p.PID()), Next: nextLs}
 	}
 	net, err := h.giveNet(c, b)
 	if err != nil {
@@ -74,6 +65,31 @@ func (h *Helper) join(ctx context.Context, c request, in api.JoinIn) (api.JoinOu
 	h.log.Info("joined", "box", b.Name, "kind", in.Kind, "name", api.Text(in.Name), "leaf", b.leaf.Path(), "pid", p.PID())
 	h.tell(b, api.EventKindJoined, fmt.Sprintf("%s %s joined", in.Kind, api.Text(in.Name)))
 	return api.JoinOut{Net: net}, nil
+}
+
+// enter moves a process into the leaf of a box that lives. That may end while the process moves: then cgroup.kill came
+// before it, and it must not run on in a leaf without a lease.
+func (h *Helper) enter(ctx context.Context, b *box, p Process) error {
+	b.moving.RLock()
+	defer b.moving.RUnlock()
+	if err := h.usable(b); err != nil {
+		return err
+	}
+	if err := h.move(ctx, b, p); err != nil {
+		return err
+	}
+	if h.usable(b) != nil {
+		b.leaf.Kill()
+		return &api.NoSuchLease{Lease: b.ID, Message: fmt.Sprintf("lease %s ended while process %d joined it", b.ID, p.PID()), Next: nextLs}
+	}
+	return nil
+}
+
+// usable says whether a box that was found before is still one to use.
+func (h *Helper) usable(b *box) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return answer(lease.Ask(b.State, lease.OpUse), b.Lease, lease.OpUse)
 }
 
 // adopt makes this connection the owner.

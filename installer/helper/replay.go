@@ -95,7 +95,7 @@ func (h *Helper) revive(l lease.Lease) (b *box, live bool, err error) {
 	b = &box{Lease: l, leaf: leaf, over: make(chan struct{})}
 	b.State = lease.Ending
 	if live {
-		b.State, b.enforced = lease.Attached, true
+		b.State, b.enforced, b.named = lease.Attached, true, true
 		h.overdue(b)
 	}
 	h.mu.Lock()

@@ -26,23 +26,23 @@ func (h *Helper) teardown(ctx context.Context, c request, in api.TeardownIn) (ap
 		h.mu.Unlock()
 		return api.TeardownOut{}, err
 	}
-	if b.State == lease.Ending {
-		h.mu.Unlock()
-		return h.awaitEnd(ctx, c, b, in)
+	mine := b.State == lease.Attached && in.Kill
+	if mine {
+		b.State = lease.Ending
 	}
-	b.State = lease.Ending
 	h.mu.Unlock()
 	if !in.Kill {
-		if live, err := b.leaf.Pids(); err != nil || len(live) > 0 {
-			h.mu.Lock()
-			b.State = lease.Attached
-			h.mu.Unlock()
-			if err != nil {
-				return api.TeardownOut{}, internal("read leaf", err)
-			}
-			return api.TeardownOut{}, &api.Busy{Lease: b.ID, Message: fmt.Sprintf("lease %s has %d live processes", b.ID, len(live)),
+		var live int
+		if mine, live, err = h.endEmpty(b); err != nil {
+			return api.TeardownOut{}, internal("read leaf", err)
+		}
+		if live > 0 {
+			return api.TeardownOut{}, &api.Busy{Lease: b.ID, Message: fmt.Sprintf("lease %s has %d live processes", b.ID, live),
 				Next: "end them, or pass kill"}
 		}
+	}
+	if !mine {
+		return h.awaitEnd(ctx, c, b, in)
 	}
 	if err := h.finish(b, lease.OpTeardown); err != nil {
 		return api.TeardownOut{}, internal("teardown", err)
@@ -155,7 +155,7 @@ func (h *Helper) takeParts(b *box) error {
 	defer cancel()
 	var errs []error
 	if b.Name != "" {
-		errs = append(errs, h.publish())
+		errs = append(errs, h.name(b, false))
 	}
 	if h.cfg.Table != nil {
 		h.farewell(ctx, b)
@@ -205,12 +205,4 @@ func (h *Helper) drain() {
 	if h.cfg.Refusals != nil {
 		h.cfg.Refusals.Drain()
 	}
-}
-
-// undo ends a box whose attach was on its way when its connection closed.
-func (h *Helper) undo(b *box) {
-	h.mu.Lock()
-	b.State = lease.Ending
-	h.mu.Unlock()
-	h.finish(b, lease.OpAbandon) // logs, and tries again by itself
 }

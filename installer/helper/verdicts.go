@@ -43,14 +43,22 @@ func (h *Helper) verdict(ctx context.Context, b *box, enforced bool, change func
 	return change(ctx, v)
 }
 
-// publish writes the zone: the names of boxes that are attached or on the way.
+// name puts the name of a box into the zone, or takes it out.
+func (h *Helper) name(b *box, named bool) error {
+	h.mu.Lock()
+	b.named = named
+	h.mu.Unlock()
+	return h.publish()
+}
+
+// publish writes the zone.
 func (h *Helper) publish() error {
 	h.publishing.Lock()
 	defer h.publishing.Unlock()
 	zone := map[string]netip.Addr{}
 	h.mu.Lock()
 	for name, b := range h.names {
-		if b.State == lease.Attaching || b.State == lease.Attached {
+		if b.named {
 			zone[name] = b.Address
 		}
 	}

@@ -1,0 +1,271 @@
+package helper
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/lease"
+)
+
+// halt is a place in the helper where the first who comes by waits.
+type halt struct {
+	once          sync.Once
+	reached, goOn chan struct{}
+}
+
+func newHalt() *halt { return &halt{reached: make(chan struct{}), goOn: make(chan struct{})} }
+
+func (p *halt) pass() {
+	p.once.Do(func() {
+		close(p.reached)
+		<-p.goOn
+	})
+}
+
+// answered takes the reply to what was sent before.
+func (w *wire) answered() error {
+	w.t.Helper()
+	a, err := w.receive()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if a.Error == "" {
+		return nil
+	}
+	return api.DecodeError(a.Error, a.Parameters)
+}
+
+// begin sends a call whose reply answered takes.
+func (w *wire) begin(method string, in any) {
+	w.t.Helper()
+	b, err := json.Marshal(in)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.send(fmt.Sprintf(`{"method":"dev.minimal.Host.%s","parameters":%s}`, method, b))
+}
+
+// TestGoingBackIsAttaching: as long as a failed attach takes back what it did, nobody ends the box, root neither.
+func TestGoingBackIsAttaching(t *testing.T) {
+	for _, point := range []string{"restore", "publish", "delete", "unstore"} {
+		t.Run(point, func(t *testing.T) {
+			r := newRig(t)
+			w, root := r.dial(operatorUID, 10), r.dial(0, 11)
+			out := w.plan(api.PlanIn{Name: "web"})
+			p := r.w.spawn(20, operatorUID)
+			back := newHalt()
+			failed := false
+			r.w.setHook(func(at string) error {
+				switch {
+				case at == "moved":
+					failed = true
+					r.w.change(p, func(p *fakeProc) { p.children = true })
+				case at == point && failed:
+					back.pass()
+				}
+				return nil
+			})
+			w.begin("Attach", api.AttachIn{Lease: out.Lease, PID: 20})
+			<-back.reached
+			if err := root.call("Abandon", api.AbandonIn{Lease: out.Lease}, nil); shortName(err) != "Busy" {
+				t.Errorf("abandon while the attach goes back: %v", err)
+			}
+			if r.w.zoneOf("web") != "invalid IP" && point == "delete" {
+				t.Error("the name is there longer than the verdict")
+			}
+			close(back.goOn)
+			if err := w.answered(); shortName(err) != "ProcessRefused" {
+				t.Errorf("attach: %v", err)
+			}
+			if err := root.call("Abandon", api.AbandonIn{Lease: out.Lease}, nil); err != nil {
+				t.Errorf("abandon behind it: %v", err)
+			}
+			r.atRest()
+		})
+	}
+}
+
+// TestLostAttachEndsOnce: of a failed attach whose connection is closed too, the helper ends the lease by itself. Who
+// comes meanwhile does not end it a second time.
+func TestLostAttachEndsOnce(t *testing.T) {
+	between := newHalt()
+	r := newRig(t, func(c *Config) {
+		c.Log = slog.New(heard{c.Log.Handler(), func(text string) {
+			if text == "connection closed during attach" {
+				between.pass()
+			}
+		}})
+	})
+	w, root := r.dial(operatorUID, 10), r.dial(0, 11)
+	out := w.plan(api.PlanIn{Name: "web"})
+	r.w.spawn(20, operatorUID)
+	r.w.setHook(func(at string) error {
+		if at != "move" {
+			return nil
+		}
+		w.c.Close()
+		r.h.mu.Lock()
+		c := r.h.boxes[out.Lease].owner
+		r.h.mu.Unlock()
+		<-c.ctx.Done()
+		return errors.New("injected")
+	})
+	w.begin("Attach", api.AttachIn{Lease: out.Lease, PID: 20})
+	<-between.reached
+	err := root.call("Abandon", api.AbandonIn{Lease: out.Lease}, nil)
+	close(between.goOn)
+	if err != nil {
+		t.Errorf("abandon of a lease that ends: %v", err)
+	}
+	r.atRest()
+}
+
+// heard tells a test of each line of the log.
+type heard struct {
+	slog.Handler
+	line func(string)
+}
+
+func (h heard) Enabled(context.Context, slog.Level) bool { return true }
+func (h heard) Handle(ctx context.Context, r slog.Record) error {
+	h.line(r.Message)
+	return h.Handler.Handle(ctx, r)
+}
+func (h heard) WithAttrs([]slog.Attr) slog.Handler { return h }
+func (h heard) WithGroup(string) slog.Handler      { return h }
+
+// TestTeardownThatIsRefused: a teardown without kill that finds processes was never there: neither for the name, nor
+// for the end of the connection that owns the box.
+func TestTeardownThatIsRefused(t *testing.T) {
+	for name, meanwhile := range map[string]func(r *rig, owner *wire){
+		"another box is attached": func(r *rig, owner *wire) {
+			r.box(r.dial(operatorUID, 12), api.PlanIn{Name: "api"}, 30)
+			if r.w.zoneOf("web") != "127.0.64.1" {
+				r.t.Errorf("web is at %s", r.w.zoneOf("web"))
+			}
+			r.w.procs[30].kill(r.w)
+		},
+		"its connection is closed": func(r *rig, owner *wire) {
+			owner.c.Close()
+			r.letGo()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			owner, w := r.dial(operatorUID, 10), r.dial(operatorUID, 11)
+			out := r.box(owner, api.PlanIn{Name: "web", EndWithConnection: true}, 20)
+			look := newHalt()
+			r.w.setHook(func(at string) error {
+				if at == "pids" {
+					look.pass()
+				}
+				return nil
+			})
+			w.begin("Teardown", api.TeardownIn{Lease: out.Lease, Secret: out.Secret})
+			<-look.reached
+			meanwhile(r, owner)
+			close(look.goOn)
+			if err := w.answered(); err != nil && shortName(err) != "Busy" {
+				t.Errorf("teardown: %v", err)
+			}
+			owner.c.Close()
+			r.atRest()
+		})
+	}
+}
+
+func (w *world) dead(pid int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.procs[pid].dead
+}
+
+// TestJoinBesideTeardown: a teardown without kill ends no process, whichever of the two comes first.
+func TestJoinBesideTeardown(t *testing.T) {
+	r := newRig(t)
+	w, other := r.dial(operatorUID, 10), r.dial(operatorUID, 11)
+	out := r.box(w, api.PlanIn{Name: "web"}, 20)
+	r.w.spawn(21, operatorUID)
+	r.h.mu.Lock()
+	b := r.h.boxes[out.Lease]
+	r.h.mu.Unlock()
+	move, look := newHalt(), newHalt()
+	r.w.setHook(func(at string) error {
+		switch at {
+		case "move":
+			move.pass()
+		case "pids":
+			look.pass()
+		}
+		return nil
+	})
+	w.begin("Join", api.JoinIn{Lease: out.Lease, Secret: out.Secret, Kind: api.JoinKindExec, PID: 21})
+	<-move.reached
+	other.begin("Teardown", api.TeardownIn{Lease: out.Lease, Secret: out.Secret})
+	r.eventually("the teardown looks, or waits for the join", func() bool {
+		select {
+		case <-look.reached:
+			return true
+		default:
+		}
+		free := b.moving.TryRLock()
+		if free {
+			b.moving.RUnlock()
+		}
+		return !free
+	})
+	close(move.goOn)
+	if err := w.answered(); err != nil {
+		t.Errorf("join: %v", err)
+	}
+	close(look.goOn)
+	if err := other.answered(); shortName(err) != "Busy" {
+		t.Errorf("teardown: %v", err)
+	}
+	r.w.setHook(nil)
+	for _, pid := range []int{20, 21} {
+		if r.at(pid) != out.Lease || r.w.dead(pid) {
+			t.Errorf("process %d is in %q, dead: %v", pid, r.at(pid), r.w.dead(pid))
+		}
+	}
+	if err := w.call("Teardown", api.TeardownIn{Lease: out.Lease, Secret: out.Secret, Kill: true}, nil); err != nil {
+		t.Error(err)
+	}
+	r.atRest()
+}
+
+// TestJoinOfAnEndingBox: what did not get in before the box ended does not get in, and is left alone.
+func TestJoinOfAnEndingBox(t *testing.T) {
+	r := newRig(t)
+	w, other := r.dial(operatorUID, 10), r.dial(operatorUID, 11)
+	out := r.box(w, api.PlanIn{Name: "web"}, 20)
+	r.w.spawn(21, operatorUID)
+	open := newHalt()
+	r.w.setHook(func(at string) error {
+		if at == "open" {
+			open.pass()
+		}
+		return nil
+	})
+	w.begin("Join", api.JoinIn{Lease: out.Lease, Secret: out.Secret, Kind: api.JoinKindExec, PID: 21})
+	<-open.reached
+	r.force(out.Lease, lease.Ending)
+	close(open.goOn)
+	if err := w.answered(); shortName(err) != "WrongState" {
+		t.Errorf("join: %v", err)
+	}
+	if r.at(21) != "" || r.w.dead(21) {
+		t.Errorf("the process is in %q, dead: %v", r.at(21), r.w.dead(21))
+	}
+	r.force(out.Lease, lease.Attached)
+	if err := other.call("Teardown", api.TeardownIn{Lease: out.Lease, Secret: out.Secret, Kill: true}, nil); err != nil {
+		t.Error(err)
+	}
+	r.atRest()
+}
