@@ -27,6 +27,8 @@ type Ground struct {
 	Log    *slog.Logger
 	// Lacking says why there can be no belt; nil for belt.Lacking.
 	Lacking func() error
+	// Owner is the socket that the table is made with where there is no belt; nil makes a table that is nobody's.
+	Owner func() (*os.File, error)
 }
 
 // Tree opens the tree, which may not exist yet.
@@ -138,7 +140,11 @@ func (g Ground) table(f func(*nft.Table) error) error {
 		return err
 	}
 	defer t.Close()
-	table, err := g.TableOf(t)
+	open := g.TableOf
+	if g.Owner != nil {
+		open = func(t *cgroup.Tree) (*nft.Table, error) { return g.WriterOf(context.Background(), t, g.Owner) }
+	}
+	table, err := open(t)
 	if err != nil {
 		return err
 	}

@@ -110,15 +110,21 @@ func (c groundChecker) owned(ctx context.Context, check api.Check, lacks error) 
 	default:
 		check.State = api.CheckStateWarning
 		check.Detail = api.Text("the table belongs to the helper's socket, which the service manager keeps: nobody else flushes it (" + lacks.Error() + ")")
-		lost := "helper and service manager both lose the table's socket, as when the helper's unit is stopped"
-		if c.owner.lasts {
-			lost = "the service manager loses the table's socket, as when minhost-table.socket fails"
-		}
-		check.Loses = "a process in boxes is open before the helper starts, and when " + lost
-		if persists {
-			check.Loses = "a process in boxes is open before the helper starts; when " + lost + ", a flush opens boxes"
-		}
+		check.Loses = c.owner.loses(persists)
 		check.Loses, check.Next = check.Loses+"; packets to half-open connections of a box are not judged", "a kernel with CONFIG_CGROUP_BPF"
 	}
 	return check
+}
+
+// loses says when boxes are open although the table has an owner.
+func (o *tableOwner) loses(persists bool) string {
+	text, lost := "", "the service manager loses the table's socket, as when minhost-table.socket fails"
+	if !o.lasts {
+		text = "a process in boxes is open before the helper starts; "
+		lost = "helper and service manager both lose the table's socket, as when the helper's unit is stopped"
+	}
+	if persists {
+		return text + "when " + lost + ", a flush opens boxes"
+	}
+	return text + "boxes are open when " + lost
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
@@ -139,6 +140,13 @@ func runHold(ctx context.Context, env *environment, l linux.Layout) error {
 		return fmt.Errorf("hold: %w", err)
 	}
 	ground := linux.Ground{Rel: treeRel(serviceManager()), Marks: config.Marks, Planes: config.Planes, Log: env.Log, Lacking: lacking()}
+	owner := &tableOwner{}
+	defer owner.close()
+	for _, f := range activation.Files(true) {
+		if owner.take(f) {
+			ground.Owner = owner.get
+		}
+	}
 	tree, err := ground.Tree()
 	if err != nil {
 		return fmt.Errorf("hold: %w", err)

@@ -89,6 +89,7 @@ func TestUnitsPromises(t *testing.T) {
 		{HelperService, "RuntimeDirectoryPreserve", "yes"},
 		{HelperService, "WatchdogSec", "30s"},
 		{HelperService, "PartOf", "minhost-tree.service"},
+		{TreeService, "Sockets", "minhost-table.socket"},
 		{HelperService, "Sockets", "minhost-table.socket"},
 		{TableSocket, "ListenNetlink", "netfilter"},
 		{TableSocket, "Service", "minhost-helper.service"},

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -49,10 +50,40 @@ func TestWithoutBelt(t *testing.T) {
 			if r := h.Must(installed, "verify"); !strings.Contains(r.Stdout, "which the service manager keeps") || !strings.Contains(r.Stdout, "minhost-table.socket fails") {
 				t.Errorf("verify does not tell: %s", r.Stdout)
 			}
+			for _, b := range []*liveBox{allow, deny} {
+				if err := b.Stop(syscall.SIGTERM); err != nil {
+					t.Error(err)
+				}
+			}
+			h.ownedFromBoot()
 			h.Must(installed, "finalize-install", "--undo", "--yes", "--force")
 			h.Same(before)
 		})
 	}
+}
+
+// ownedFromBoot wants the first table of a boot to be nobody's to flush, also when no helper ever starts, and a process that
+// somebody put into the boxes to be refused.
+func (h *host) ownedFromBoot() {
+	h.t.Helper()
+	h.Sh("systemctl disable minhost-helper.socket minhost-helper.service")
+	h.Reboot()
+	if pid := h.mainPID("minhost-helper.service"); pid != "0" {
+		h.t.Errorf("a helper runs: %s", pid)
+	}
+	h.Sh("nft flush ruleset; ! nft delete table inet minhost; nft list table inet minhost >/dev/null")
+	before := h.shut.Hits()
+	dial := "exec 3<>/dev/tcp/" + strings.Replace(h.shut.Addr(), ":", "/", 1)
+	h.Must("/bin/bash", "-c", dial)
+	if r := h.Try("/bin/bash", "-c", "echo $$ >$(find /sys/fs/cgroup -path '*minhost-tree.service/boxes/cgroup.procs') && "+dial); r.Status == 0 || !strings.Contains(r.Stderr, "refused") {
+		h.t.Errorf("a process in boxes: %v", r)
+	}
+	if n := h.shut.Hits() - before; n != 1 {
+		h.t.Errorf("%d connections, want the host's", n)
+	}
+	h.Sh("systemctl enable --now minhost-helper.socket minhost-helper.service")
+	h.eventually(20*time.Second, "verify after a boot", func() bool { return h.Try(installed, "verify").Status == 0 })
+	h.Sh("nft flush ruleset; ! nft delete table inet minhost")
 }
 
 func (h *host) mainPID(unit string) string {
