@@ -1,10 +1,8 @@
 package installer_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,26 +11,8 @@ import (
 	"testing"
 
 	"github.com/gominimal/minhost/installer"
+	"github.com/gominimal/minhost/verify/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs; see what changed with: go test ./installer -update && git diff\n%s", path, got)
-	}
-}
 
 // samplePlan has a row in every state, and text that must not reach a terminal as it is.
 func samplePlan() installer.Plan {
@@ -59,7 +39,7 @@ func samplePlan() installer.Plan {
 
 func TestTable(t *testing.T) {
 	p := samplePlan()
-	golden(t, "plan.txt", []byte(p.Table()))
+	golden.Check(t, filepath.Join("testdata", "plan.txt"), []byte(p.Table()))
 	for i := range p.Rows {
 		p.Rows[i].State = installer.Satisfied
 	}
@@ -73,7 +53,7 @@ func TestJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "plan.json", b)
+	golden.Check(t, filepath.Join("testdata", "plan.json"), b)
 	b, err = installer.Plan{}.JSON()
 	if err != nil || !strings.Contains(string(b), `"steps": []`) || !strings.Contains(string(b), `"finished": true`) {
 		t.Errorf("empty plan: %s %v", b, err)
@@ -127,7 +107,7 @@ func TestScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "script.sh.golden", []byte(s))
+	golden.Check(t, filepath.Join("testdata", "script.sh.golden"), []byte(s))
 	if i := strings.IndexFunc(s, func(r rune) bool { return r > '~' || (r < ' ' && r != '\n' && r != '\t') }); i >= 0 {
 		t.Errorf("byte %#x in the script", s[i])
 	}

@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,26 +16,8 @@ import (
 	"github.com/gominimal/minhost/installer"
 	"github.com/gominimal/minhost/installer/api"
 	"github.com/gominimal/minhost/resolverd/probe"
+	"github.com/gominimal/minhost/verify/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s: -want +got\n%s", path, diff)
-	}
-}
 
 func step(id installer.ID, required bool, o installer.Observation) installer.Row {
 	return installer.Row{ID: id, Required: required, Observation: o}
@@ -67,7 +47,7 @@ func TestReportText(t *testing.T) {
 	if err := sample().WriteText(&out); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "report.txt", out.Bytes())
+	golden.Check(t, filepath.Join("testdata", "report.txt"), out.Bytes())
 }
 
 func TestReportJSON(t *testing.T) {
@@ -75,7 +55,7 @@ func TestReportJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "report.json", append(b, '\n'))
+	golden.Check(t, filepath.Join("testdata", "report.json"), append(b, '\n'))
 }
 
 func TestReady(t *testing.T) {

@@ -2,9 +2,11 @@ package main
 
 import (
 	"errors"
+	"path/filepath"
 	"testing"
 
 	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/verify/golden"
 )
 
 // leases has a box of each kind; the names try to move a cursor.
@@ -52,7 +54,7 @@ func TestDisplay(t *testing.T) {
 			if code := l.run(t, args...); code != 0 {
 				t.Errorf("exit status %d: %s", code, l.errOut.String())
 			}
-			golden(t, golded, l.out.Bytes())
+			golden.Check(t, filepath.Join("testdata", golded), l.out.Bytes())
 			for _, c := range l.out.Bytes() {
 				if (c < ' ' && c != '\n') || c > '~' {
 					t.Errorf("octet %#x was printed", c)
@@ -148,7 +150,7 @@ func TestVerifyWithoutHelper(t *testing.T) {
 	if code := l.run(t, "verify"); code != 1 {
 		t.Errorf("exit status %d", code)
 	}
-	golden(t, "verify-no-helper.txt", l.out.Bytes())
+	golden.Check(t, filepath.Join("testdata", "verify-no-helper.txt"), l.out.Bytes())
 }
 
 func TestRefusedText(t *testing.T) {

@@ -3,16 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
-	"flag"
 	"io"
 	"log/slog"
-	"os"
 	"os/user"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/gominimal/minhost/installer"
 	"github.com/gominimal/minhost/installer/api"
@@ -20,8 +15,6 @@ import (
 	"github.com/gominimal/minhost/installer/host/hosttest"
 	"github.com/gominimal/minhost/verify"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // fakeHelper answers from fields and keeps what it was asked.
 type fakeHelper struct {
@@ -111,22 +104,4 @@ func (l *lab) run(t *testing.T, args ...string) int {
 	l.out.Reset()
 	l.errOut.Reset()
 	return run(t.Context(), l.env, args)
-}
-
-// golden compares a text with testdata/name.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s: -want +got\n%s", path, diff)
-	}
 }

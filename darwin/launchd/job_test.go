@@ -2,18 +2,16 @@ package launchd
 
 import (
 	"bytes"
-	"flag"
 	"net/netip"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"howett.net/plist"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+	"github.com/gominimal/minhost/verify/golden"
+)
 
 const digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
@@ -40,15 +38,7 @@ func render(t *testing.T, j Job) []byte {
 func TestGolden(t *testing.T) {
 	for name, j := range jobs() {
 		got, path := render(t, j), filepath.Join("testdata", name+".plist")
-		if *update {
-			if err := os.WriteFile(path, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: %v; got\n%s", path, err, got)
-		}
+		golden.Check(t, path, got)
 		if !bytes.HasPrefix(got, []byte("<?xml ")) || !bytes.Contains(got[:1024], []byte(Marker)) {
 			t.Errorf("%s: head\n%.300s", name, got)
 		}

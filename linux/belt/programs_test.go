@@ -1,14 +1,11 @@
 package belt
 
 import (
-	"flag"
 	"strings"
 	"testing"
 
 	"github.com/gominimal/minhost/linux/hook/hooktest"
 )
-
-var update = flag.Bool("update", false, "write the goldens")
 
 func programs(t *testing.T, c Config) []Program {
 	t.Helper()
@@ -35,8 +32,8 @@ func foreign() Config {
 }
 
 func TestGolden(t *testing.T) {
-	hooktest.Golden(t, all(t, Default(0x1234)), "", *update)
-	hooktest.Golden(t, all(t, foreign()), "-foreign", *update)
+	hooktest.Golden(t, all(t, Default(0x1234)), "")
+	hooktest.Golden(t, all(t, foreign()), "-foreign")
 }
 
 func TestEveryJumpLands(t *testing.T) {

@@ -3,7 +3,6 @@ package initscript
 import (
 	"context"
 	"errors"
-	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,9 +13,8 @@ import (
 	"github.com/gominimal/minhost/installer/host"
 	"github.com/gominimal/minhost/installer/host/hosttest"
 	"github.com/gominimal/minhost/linux/systemd"
+	"github.com/gominimal/minhost/verify/golden"
 )
-
-var update = flag.Bool("update", false, "write the goldens")
 
 const program = "/usr/local/lib/minhost/minhost"
 
@@ -28,16 +26,7 @@ func TestScriptGolden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		golden := filepath.Join("testdata", string(kind))
-		if *update {
-			if err := os.WriteFile(golden, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil || string(want) != string(got) {
-			t.Errorf("%s differs from %s (go test -update writes it): %v\n%s", kind, golden, err, got)
-		}
+		golden.Check(t, filepath.Join("testdata", string(kind)), got)
 	}
 	for _, bad := range []string{"minhost", "/a b", "/a;b", "/a/../b", ""} {
 		if _, err := Script(systemd.OpenRC, bad); err == nil {

@@ -1,14 +1,11 @@
 package localhost
 
 import (
-	"flag"
 	"strings"
 	"testing"
 
 	"github.com/gominimal/minhost/linux/hook/hooktest"
 )
-
-var update = flag.Bool("update", false, "write the goldens")
 
 func programs(t *testing.T, c Config) []Program {
 	t.Helper()
@@ -29,7 +26,7 @@ func all(t *testing.T, c Config) (out []hooktest.Program) {
 }
 
 func TestGolden(t *testing.T) {
-	hooktest.Golden(t, all(t, Config{NetnsCookie: 0x1234, Level: 3, Multipath: true}), "", *update)
+	hooktest.Golden(t, all(t, Config{NetnsCookie: 0x1234, Level: 3, Multipath: true}), "")
 }
 
 func TestEveryJumpLands(t *testing.T) {

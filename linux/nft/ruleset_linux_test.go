@@ -1,19 +1,16 @@
 package nft
 
 import (
-	"flag"
 	"fmt"
 	"net/netip"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/nftables/expr"
 
 	"github.com/gominimal/minhost/installer/lease"
+	"github.com/gominimal/minhost/verify/golden"
 )
-
-var update = flag.Bool("update", false, "write testdata/skeleton.txt anew")
 
 // text renders a ruleset for people. Cgroup ids and marks are in host byte order, so the golden is for
 // little-endian machines.
@@ -40,19 +37,7 @@ func TestSkeleton(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const golden = "testdata/skeleton.txt"
-	if *update {
-		if err := os.WriteFile(golden, []byte(r.text()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := r.text(); got != string(want) {
-		t.Errorf("the skeleton is not %s; run with -update and read the difference\n%s", golden, got)
-	}
+	golden.Check(t, "testdata/skeleton.txt", []byte(r.text()))
 }
 
 // Every chain that is gone to exists, every set that is looked into exists with the length that the

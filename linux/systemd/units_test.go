@@ -1,7 +1,6 @@
 package systemd
 
 import (
-	"flag"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -9,9 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "write the goldens")
+	"github.com/gominimal/minhost/verify/golden"
+)
 
 func render(t *testing.T) []Unit {
 	t.Helper()
@@ -24,19 +23,7 @@ func render(t *testing.T) []Unit {
 
 func TestUnitsGolden(t *testing.T) {
 	for _, u := range render(t) {
-		golden := filepath.Join("testdata", "units", u.Name)
-		if *update {
-			if err := os.WriteFile(golden, u.Content, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(want) != string(u.Content) {
-			t.Errorf("%s differs from %s (go test -update writes it):\n%s", u.Name, golden, u.Content)
-		}
+		golden.Check(t, filepath.Join("testdata", "units", u.Name), u.Content)
 		if u.Path != "/etc/systemd/system/"+u.Name {
 			t.Errorf("path %s", u.Path)
 		}

@@ -168,7 +168,7 @@ func TestOffencesAreFound(t *testing.T) {
 		{own("installer/lease", thisModule+"/linux/nft"), "stands alone"},
 		{own("linux/cgroup", thisModule+"/installer/helper"), "never who calls"},
 		{own("linux/cgroup", "github.com/google/nftables/expr"), "only for [linux/nft]"},
-		{own("linux/cgroup", "github.com/google/go-cmp/cmp"), "in tests"},
+		{own("linux/cgroup", "github.com/google/go-cmp/cmp"), "only for [verify/golden]"},
 		{own("linux/cgroup", "example.com/new"), "earned their place"},
 		{own("elsewhere", thisModule+"/linux/nft"), "no rule"},
 	} {

@@ -28,6 +28,7 @@ var internal = []rule{
 	{"installer/operators", []string{"installer", "installer/host"}, "a list in a file, and the step that makes it"},
 	{"linux/standalone", []string{"installer", "installer/host/...", "linux/...", "resolverd/portholder"},
 		"it binds the answerer's ports in its stead, and says who has them"},
+	{"linux/hook/hooktest", []string{"linux/hook", "verify/golden"}, "tests that two sets of programs share"},
 	{"linux/...", []string{"installer", "installer/host/...", "installer/lease", "installer/operators", "packaging/...", "linux/..."},
 		"steps and kernel edges know the engine and the verdicts, never who calls the helper"},
 	{"packaging/...", []string{"packaging/..."}, "embedded files"},
@@ -77,7 +78,7 @@ var modules = []module{
 		"system calls, in files for one system"},
 
 	{"github.com/vishvananda/netns", nil, "namespaces in tests"},
-	{"github.com/google/go-cmp", nil, "differences in tests"},
+	{"github.com/google/go-cmp", []string{"verify/golden"}, "differences in tests"},
 	{"pgregory.net/rapid", nil, "generated histories in tests"},
 	{"github.com/rogpeppe/go-internal", nil, "scripts in tests"},
 	{"go.uber.org/goleak", nil, "leaks in tests"},

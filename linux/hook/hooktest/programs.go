@@ -4,7 +4,6 @@ package hooktest
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 
 	"github.com/gominimal/minhost/linux/hook"
+	"github.com/gominimal/minhost/verify/golden"
 )
 
 // Program is one, as linux/belt and linux/localhost make them.
@@ -24,23 +24,11 @@ type Program struct {
 
 // Golden compares the text of each with testdata/ROLE+suffix.txt, or writes it. Read the diff: each line is a packet
 // let through or not, an address given or not.
-func Golden(t *testing.T, all []Program, suffix string, update bool) {
+func Golden(t *testing.T, all []Program, suffix string) {
 	t.Helper()
 	for _, p := range all {
 		got := fmt.Sprintf("%s %s %s\n%v", p.Name, p.Type, p.Attach, p.Instructions)
-		file := filepath.Join("testdata", p.Role+suffix+".txt")
-		if update {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got != string(want) {
-			t.Errorf("%s differs (go test -update writes it):\n%s", file, got)
-		}
+		golden.Check(t, filepath.Join("testdata", p.Role+suffix+".txt"), []byte(got))
 	}
 }
 
