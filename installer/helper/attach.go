@@ -156,9 +156,6 @@ func noSuchProcess(pid int) error {
 // fit checks a target process: the caller's, in no leaf, childless, without sockets.
 func (h *Helper) fit(c request, p Process) error {
 	pid := p.PID()
-	if !p.Alive() {
-		return noSuchProcess(pid)
-	}
 	err := p.Fit(c.peer.UID, c.root())
 	if err == nil {
 		var leaf string
@@ -167,7 +164,7 @@ func (h *Helper) fit(c request, p Process) error {
 			err = &Unfit{"in_leaf", "it is in the leaf of " + h.boxName(leaf) + " already"}
 		}
 	}
-	if !p.Alive() {
+	if !p.Alive() { // what was read may be another's
 		return noSuchProcess(pid)
 	}
 	var unfit *Unfit

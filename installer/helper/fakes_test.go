@@ -24,6 +24,7 @@ type world struct {
 	nextInode uint64
 	procs     map[int]*fakeProc
 	table     map[uint64]lease.Verdict
+	refused   map[uint64]bool // leaves that were taken out of it
 	zone      map[string]netip.Addr
 	store     map[string]lease.Lease
 	inUse     map[netip.Addr]bool
@@ -49,7 +50,7 @@ type fakeProc struct {
 }
 
 func newWorld() *world {
-	return &world{leaves: map[string]*fakeLeaf{}, nextInode: 100, procs: map[int]*fakeProc{}, table: map[uint64]lease.Verdict{},
+	return &world{leaves: map[string]*fakeLeaf{}, nextInode: 100, procs: map[int]*fakeProc{}, table: map[uint64]lease.Verdict{}, refused: map[uint64]bool{},
 		zone: map[string]netip.Addr{}, store: map[string]lease.Lease{}, inUse: map[netip.Addr]bool{}, changed: make(chan struct{}, 1)}
 }
 
@@ -113,6 +114,11 @@ func (w *world) List() ([]string, error) {
 }
 
 func (w *world) LeafOf(pid int) (string, error) {
+	leaf, err := w.groupOf(pid)
+	return leaf, errors.Join(err, w.pass(fmt.Sprint("leaf of ", pid)))
+}
+
+func (w *world) groupOf(pid int) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p := w.procs[pid]
@@ -126,7 +132,7 @@ func (w *world) GroupOf(pid int) (string, error) {
 	if err := w.pass("group"); err != nil {
 		return "", err
 	}
-	return w.LeafOf(pid)
+	return w.groupOf(pid)
 }
 
 func (w *world) Restore(pid int, group string) error {
@@ -156,7 +162,7 @@ func (l *fakeLeaf) Move(pid int) error {
 	if p == nil || p.dead {
 		return syscall.ESRCH
 	}
-	if _, known := l.w.table[l.node]; !known && l.w.table != nil {
+	if _, known := l.w.table[l.node]; !known && !l.w.refused[l.node] && l.w.table != nil {
 		return errors.New("moved before its verdict was live")
 	}
 	p.group = l.id
@@ -170,7 +176,8 @@ func (l *fakeLeaf) Pids() ([]int, error) {
 	if err := l.w.pass("pids"); err != nil {
 		return nil, err
 	}
-	return l.pids(), nil
+	all := l.pids()
+	return all, l.w.pass("have pids")
 }
 
 func (l *fakeLeaf) pids() []int {
@@ -278,7 +285,15 @@ func (t fakeTable) Delete(_ context.Context, v lease.Verdict) error {
 	return nil
 }
 
-func (t fakeTable) Refuse(ctx context.Context, v lease.Verdict) error { return t.Delete(ctx, v) }
+func (t fakeTable) Refuse(ctx context.Context, v lease.Verdict) error {
+	if err := t.Delete(ctx, v); err != nil {
+		return err
+	}
+	t.w.mu.Lock()
+	defer t.w.mu.Unlock()
+	t.w.refused[v.Leaf] = true
+	return nil
+}
 
 func (t fakeTable) Refill(_ context.Context, all []lease.Verdict) error {
 	t.w.mu.Lock()
@@ -405,7 +420,11 @@ func (f fakeProcs) Open(pid int) (Process, error) {
 	return handle{f.w, f.w.procs[pid]}, nil
 }
 
-func (f fakeProcs) FromFD(*os.File) (Process, error) { return nil, errors.New("no pidfd") }
+// FromFD takes any descriptor for a pidfd of process 20.
+func (f fakeProcs) FromFD(file *os.File) (Process, error) {
+	file.Close()
+	return f.Open(20)
+}
 
 type handle struct {
 	w *world
@@ -430,6 +449,9 @@ func (h handle) Fit(uid uint32, anyUID bool) error {
 	return nil
 }
 func (h handle) Childless() (bool, error) {
+	if err := h.w.pass("childless"); err != nil {
+		return false, err
+	}
 	h.w.mu.Lock()
 	defer h.w.mu.Unlock()
 	return !h.p.children, nil

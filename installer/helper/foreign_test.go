@@ -24,6 +24,7 @@ func TestWhoseEndItWas(t *testing.T) {
 		in     any
 		want   string
 	}{
+		{"a box, on another connection", r.dial(operatorUID, 14), "Abandon", api.AbandonIn{Lease: box.Lease}, "WrongState"},
 		{"the end", owner, "Teardown", in, ""},
 		{"again", owner, "Teardown", in, ""},
 		{"again by root", root, "Teardown", in, ""},
@@ -33,6 +34,8 @@ func TestWhoseEndItWas(t *testing.T) {
 		{"a plan, by another operator", other, "Abandon", api.AbandonIn{Lease: plan.Lease}, "NoSuchLease"},
 		{"a plan, by root", root, "Abandon", api.AbandonIn{Lease: plan.Lease}, ""},
 		{"again by who planned it", owner, "Abandon", api.AbandonIn{Lease: plan.Lease}, ""},
+		{"again by root", root, "Abandon", api.AbandonIn{Lease: plan.Lease}, ""},
+		{"a plan that was abandoned", owner, "Teardown", api.TeardownIn{Lease: plan.Lease, Secret: plan.Secret}, "NoSuchLease"},
 		{"again by another operator", other, "Abandon", api.AbandonIn{Lease: plan.Lease}, "NoSuchLease"},
 	} {
 		if err := c.w.call(c.method, c.in, nil); shortName(err) != c.want {

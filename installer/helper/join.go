@@ -12,6 +12,11 @@ import (
 func (h *Helper) use(c request, id, secret string) (*box, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.used(c, id, secret)
+}
+
+// used is use with h.mu held.
+func (h *Helper) used(c request, id, secret string) (*box, error) {
 	b, e := h.find(id)
 	switch {
 	case b == nil && e != nil && e.lease.UID == c.peer.UID:
@@ -94,13 +99,10 @@ func (h *Helper) usable(b *box) error {
 
 // adopt makes this connection the owner.
 func (h *Helper) adopt(_ context.Context, c request, in api.AdoptIn) (api.AdoptOut, error) {
-	b, err := h.use(c, in.Lease, in.Secret)
-	if err != nil {
-		return api.AdoptOut{}, err
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := answer(lease.Ask(b.State, lease.OpUse), b.Lease, lease.OpUse); err != nil {
+	b, err := h.used(c, in.Lease, in.Secret)
+	if err != nil {
 		return api.AdoptOut{}, err
 	}
 	b.owner = c.conn

@@ -8,9 +8,9 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gominimal/minhost/installer/api"
-	"github.com/gominimal/minhost/installer/lease"
 )
 
 // halt is a place in the helper where the first who comes by waits.
@@ -180,92 +180,39 @@ func TestTeardownThatIsRefused(t *testing.T) {
 	}
 }
 
-func (w *world) dead(pid int) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.procs[pid].dead
-}
-
-// TestJoinBesideTeardown: a teardown without kill ends no process, whichever of the two comes first.
-func TestJoinBesideTeardown(t *testing.T) {
-	r := newRig(t)
-	w, other := r.dial(operatorUID, 10), r.dial(operatorUID, 11)
-	out := r.box(w, api.PlanIn{Name: "web"}, 20)
-	r.w.spawn(21, operatorUID)
-	r.h.mu.Lock()
-	b := r.h.boxes[out.Lease]
-	r.h.mu.Unlock()
-	move, look := newHalt(), newHalt()
+// TestEndsOnce: while a box ends, neither another teardown nor the end of its connection ends it again.
+func TestEndsOnce(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Grace = time.Hour })
+	owner, w, other := r.dial(operatorUID, 10), r.dial(operatorUID, 11), r.dial(operatorUID, 12)
+	out := r.box(owner, api.PlanIn{Name: "web", EndWithConnection: true}, 20)
+	ending := newHalt()
 	r.w.setHook(func(at string) error {
-		switch at {
-		case "move":
-			move.pass()
-		case "pids":
-			look.pass()
+		if at == "rmdir" {
+			ending.pass()
 		}
 		return nil
 	})
-	w.begin("Join", api.JoinIn{Lease: out.Lease, Secret: out.Secret, Kind: api.JoinKindExec, PID: 21})
-	<-move.reached
-	other.begin("Teardown", api.TeardownIn{Lease: out.Lease, Secret: out.Secret})
-	r.eventually("the teardown looks, or waits for the join", func() bool {
-		select {
-		case <-look.reached:
-			return true
-		default:
-		}
-		free := b.moving.TryRLock()
-		if free {
-			b.moving.RUnlock()
-		}
-		return !free
-	})
-	close(move.goOn)
-	if err := w.answered(); err != nil {
-		t.Errorf("join: %v", err)
-	}
-	close(look.goOn)
-	if err := other.answered(); shortName(err) != "Busy" {
-		t.Errorf("teardown: %v", err)
-	}
-	r.w.setHook(nil)
-	for _, pid := range []int{20, 21} {
-		if r.at(pid) != out.Lease || r.w.dead(pid) {
-			t.Errorf("process %d is in %q, dead: %v", pid, r.at(pid), r.w.dead(pid))
-		}
-	}
-	if err := w.call("Teardown", api.TeardownIn{Lease: out.Lease, Secret: out.Secret, Kill: true}, nil); err != nil {
-		t.Error(err)
-	}
-	r.atRest()
-}
-
-// TestJoinOfAnEndingBox: what did not get in before the box ended does not get in, and is left alone.
-func TestJoinOfAnEndingBox(t *testing.T) {
-	r := newRig(t)
-	w, other := r.dial(operatorUID, 10), r.dial(operatorUID, 11)
-	out := r.box(w, api.PlanIn{Name: "web"}, 20)
-	r.w.spawn(21, operatorUID)
-	open := newHalt()
+	r.w.procs[20].kill(r.w)
+	in := api.TeardownIn{Lease: out.Lease, Secret: out.Secret}
+	w.begin("Teardown", in)
+	<-ending.reached
+	looked := newHalt()
+	close(looked.goOn)
 	r.w.setHook(func(at string) error {
-		if at == "open" {
-			open.pass()
+		if at == "have pids" {
+			looked.pass()
 		}
 		return nil
 	})
-	w.begin("Join", api.JoinIn{Lease: out.Lease, Secret: out.Secret, Kind: api.JoinKindExec, PID: 21})
-	<-open.reached
-	r.force(out.Lease, lease.Ending)
-	close(open.goOn)
-	if err := w.answered(); shortName(err) != "WrongState" {
-		t.Errorf("join: %v", err)
-	}
-	if r.at(21) != "" || r.w.dead(21) {
-		t.Errorf("the process is in %q, dead: %v", r.at(21), r.w.dead(21))
-	}
-	r.force(out.Lease, lease.Attached)
-	if err := other.call("Teardown", api.TeardownIn{Lease: out.Lease, Secret: out.Secret, Kill: true}, nil); err != nil {
-		t.Error(err)
+	other.begin("Teardown", in)
+	<-looked.reached
+	owner.c.Close()
+	r.letGo()
+	close(ending.goOn)
+	for _, w := range []*wire{w, other} {
+		if err := w.answered(); err != nil {
+			t.Error(err)
+		}
 	}
 	r.atRest()
 }
