@@ -117,6 +117,23 @@ func TestConnectionsWithLeases(t *testing.T) {
 	}
 }
 
+// TestHolding: connections that hold leases are many, but not endless.
+func TestHolding(t *testing.T) {
+	a := newAccounts()
+	all := func(of map[*conn]bool) int { return len(of) }
+	for i := range maxHolding {
+		if limit := a.enter(&conn{account: account{uid: operatorUID}}, all); limit != 0 {
+			t.Fatalf("connection %d: limit %d", i, limit)
+		}
+	}
+	if limit := a.enter(&conn{account: account{uid: operatorUID}}, all); limit != maxHolding {
+		t.Errorf("one more: limit %d", limit)
+	}
+	if limit := a.enter(&conn{account: account{uid: otherUID}}, all); limit != 0 {
+		t.Errorf("of another account: limit %d", limit)
+	}
+}
+
 // TestConnectionsFromInside: a box cannot use up the connections of its runner's account.
 func TestConnectionsFromInside(t *testing.T) {
 	r := newRig(t)

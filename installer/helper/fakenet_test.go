@@ -2,6 +2,7 @@ package helper
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"net/netip"
 	"os"
@@ -15,9 +16,17 @@ const hostNet = 4026531840
 // fakeIsolation is the namespaces of a world: fakeProc.netns, where 0 is the host's.
 type fakeIsolation struct{ w *world }
 
-func (f fakeIsolation) Host() (uint64, error) { return hostNet, nil }
+func (f fakeIsolation) Host() (uint64, error) { return hostNet, f.w.pass("host's netns") }
 
 func (f fakeIsolation) Of(pid int) (Namespace, error) {
+	n, err := f.of(pid)
+	if err == nil {
+		f.w.pass(fmt.Sprint("netns of ", pid))
+	}
+	return n, err
+}
+
+func (f fakeIsolation) of(pid int) (Namespace, error) {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
 	p := f.w.procs[pid]
@@ -56,6 +65,9 @@ func (n *fakeNet) Close() error {
 }
 
 func (n *fakeNet) Users() ([]int, error) {
+	if err := n.w.pass("users"); err != nil {
+		return nil, err
+	}
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
 	var all []int

@@ -3,7 +3,6 @@ package helper
 import (
 	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/gominimal/minhost/installer/api"
 )
@@ -59,22 +58,29 @@ func TestWatchOfOneLease(t *testing.T) {
 			t.Errorf("watch of a foreign box: %+v, %v", a, err)
 		}
 	}
-	w := r.dial(operatorUID, 13)
-	w.send(`{"method":"dev.minimal.Host.Watch","parameters":{"lease":"one"},"more":true}`)
-	r.eventually("somebody watches", r.h.events.watched)
+	w, root := r.dial(operatorUID, 13), r.dial(0, 14)
+	for _, w := range []*wire{w, root} {
+		w.send(`{"method":"dev.minimal.Host.Watch","parameters":{"lease":"one"},"more":true}`)
+	}
+	r.eventually("both watch", func() bool {
+		r.h.events.mu.Lock()
+		defer r.h.events.mu.Unlock()
+		return len(r.h.events.watchers) == 2
+	})
 	for _, p := range []api.PlanOut{two, one} {
 		in := api.UpdateIn{Lease: p.Lease, Secret: p.Secret, Policy: new(api.Policy{Egress: api.EgressOpen})}
 		if err := owner.call("Update", in, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.c.SetReadDeadline(time.Now().Add(30 * time.Second))
-	a, err := w.receive()
-	var out api.WatchOut
-	if err == nil {
-		err = json.Unmarshal(a.Parameters, &out)
-	}
-	if err != nil || out.Event.Lease != one.Lease || out.Event.Kind != api.EventKindUpdated {
-		t.Errorf("the first event is %+v, %v", out.Event, err)
+	for _, w := range []*wire{w, root} {
+		a, err := w.receive()
+		var out api.WatchOut
+		if err == nil {
+			err = json.Unmarshal(a.Parameters, &out)
+		}
+		if err != nil || out.Event.Lease != one.Lease || out.Event.Kind != api.EventKindUpdated {
+			t.Errorf("the first event is %+v, %v", out.Event, err)
+		}
 	}
 }

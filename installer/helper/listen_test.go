@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -38,6 +39,7 @@ func TestListen(t *testing.T) {
 		"nameless":   {nil, nameless, api.ListenIn{Protocol: api.ProtocolTCP, Port: 80}, "CannotListen"},
 		"any":        {nil, box, api.ListenIn{Protocol: api.ProtocolAny, Port: 80}, "InvalidArgument"},
 		"port":       {nil, box, api.ListenIn{Protocol: api.ProtocolTCP, Port: 65536}, "InvalidArgument"},
+		"below 0":    {nil, box, api.ListenIn{Protocol: api.ProtocolTCP, Port: -1}, "InvalidArgument"},
 	} {
 		r.w.setHook(func(point string) error {
 			if point == "listen" {
@@ -49,6 +51,44 @@ func TestListen(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
+}
+
+// TestListenOfABoxThatEnded: a socket that was made while its box ended is not given to anybody: its address may be
+// another box's a moment later.
+func TestListenOfABoxThatEnded(t *testing.T) {
+	r := newRig(t)
+	w, other := r.dial(operatorUID, 10), r.dial(operatorUID, 11)
+	box := r.box(w, api.PlanIn{Name: "web"}, 20)
+	making := newHalt()
+	r.w.setHook(func(point string) error {
+		if point == "listen" {
+			making.pass()
+		}
+		return nil
+	})
+	w.begin("Listen", api.ListenIn{Lease: box.Lease, Secret: box.Secret, Protocol: api.ProtocolTCP, Port: 80})
+	<-making.reached
+	if err := other.call("Teardown", api.TeardownIn{Lease: box.Lease, Secret: box.Secret, Kill: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	close(making.goOn)
+	if err := w.answered(); shortName(err) != "NoSuchLease" || w.took() != nil {
+		t.Errorf("listen: %v", err)
+	}
+	r.atRest()
+}
+
+// TestNoSockets: a host whose helper makes none.
+func TestNoSockets(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Sockets = nil })
+	w := r.dial(operatorUID, 10)
+	box := r.box(w, api.PlanIn{Name: "web"}, 20)
+	in := api.ListenIn{Lease: box.Lease, Secret: box.Secret, Protocol: api.ProtocolTCP, Port: 80}
+	if err := w.call("Listen", in, nil); shortName(err) != "NotSupported" {
+		t.Error(err)
+	}
+	r.w.procs[20].kill(r.w)
+	r.atRest()
 }
 
 // TestChildrenAreBounded: many callers of Listen at once do not make many processes at once.
@@ -79,6 +119,11 @@ func TestChildrenAreBounded(t *testing.T) {
 	r.eventually("as many as may be", func() bool { return now.Load() == maxChildren })
 	listen(r.dial(otherUID, 11), other)
 	r.eventually("another account does not wait", func() bool { return now.Load() == maxChildren+1 })
+	last := callers[len(callers)-2]
+	callers = slices.DeleteFunc(callers, func(w *wire) bool { return w == last })
+	open := r.connections()
+	last.c.Close()
+	r.eventually("who is gone waits no longer", func() bool { return r.connections() == open-1 })
 	close(leave)
 	for _, w := range callers {
 		if a, err := w.receive(); err != nil || a.Error != "" {
@@ -89,4 +134,30 @@ func TestChildrenAreBounded(t *testing.T) {
 	if most.Load() != maxChildren+1 {
 		t.Errorf("%d at once, at most %d of one account and 1 of another may be", most.Load(), maxChildren)
 	}
+}
+
+// connections that are open, of all accounts.
+func (r *rig) connections() (n int) {
+	r.h.accounts.mu.Lock()
+	defer r.h.accounts.mu.Unlock()
+	for _, of := range r.h.accounts.open {
+		n += len(of)
+	}
+	return n
+}
+
+// TestChildrenLeaveTheirPlaces, those that make taps too.
+func TestChildrenLeaveTheirPlaces(t *testing.T) {
+	r := newRig(t)
+	w := r.dial(operatorUID, 10)
+	for i := range maxChildren + 1 {
+		plan := w.plan(ownIP)
+		r.w.spawnIn(20+i, uint64(70+i))
+		if err := w.call("Attach", api.AttachIn{Lease: plan.Lease, PID: 20 + i}, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.took()
+		r.w.procs[20+i].kill(r.w)
+	}
+	r.atRest()
 }

@@ -124,3 +124,25 @@ func TestCountFails(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestCountInDoubt: who has ended since the call began, or has come into a box, is not moved.
+func TestCountInDoubt(t *testing.T) {
+	for want, change := range map[string]func(p *fakeProc){
+		"NoSuchProcess": func(p *fakeProc) { p.dead = true },
+		"NotAllowed":    func(p *fakeProc) { p.group = "b0000000000000000" },
+	} {
+		f := &fakeRunners{made: map[uint32]bool{}, moved: map[int]uint32{}}
+		r := newRig(t, func(c *Config) { f.w = c.Tree.(*world); c.Runners = f })
+		w := r.dial(operatorUID, 10)
+		r.w.setHook(func(at string) error {
+			if at == "open" {
+				r.w.change(r.w.procs[10], change)
+			}
+			return nil
+		})
+		err := w.call("Count", api.CountIn{}, nil)
+		if n, _ := f.places(10, 0); shortName(err) != want || n != 0 {
+			t.Errorf("%v, %d moved; want %s", err, n, want)
+		}
+	}
+}

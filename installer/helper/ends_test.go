@@ -1,0 +1,100 @@
+package helper
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/gominimal/minhost/installer/api"
+	"github.com/gominimal/minhost/installer/lease"
+)
+
+// TestLastOneMovedOut: a leaf may be empty because somebody moved its last process out: the end of the box ends that
+// as well.
+func TestLastOneMovedOut(t *testing.T) {
+	r := newRig(t)
+	r.box(r.dial(operatorUID, 10), api.PlanIn{Name: "web"}, 20)
+	r.w.change(r.w.procs[20], func(p *fakeProc) { p.group = "" })
+	r.atRest()
+	if !r.dead(20) {
+		t.Error("it runs on outside")
+	}
+}
+
+// TestNothingIsTakenFromTheLiving: as long as the processes of an ending box cannot be killed they keep the tap, the sockets
+// and the own localhost: what would be left without them is the host's. They reach nothing either way.
+func TestNothingIsTakenFromTheLiving(t *testing.T) {
+	for name, in := range map[string]api.PlanIn{"own_ip": ownIP, "host": {Name: "web"}} {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeLocalhost{homes: map[uint64]lease.Home{}}
+			r := newRig(t, func(c *Config) { c.Localhost = f })
+			w := r.dial(operatorUID, 10)
+			out := w.plan(in)
+			r.w.spawnIn(20, 77)
+			if err := w.call("Attach", api.AttachIn{Lease: out.Lease, PID: 20}, nil); err != nil {
+				t.Fatal(err)
+			}
+			w.took()
+			homes := len(f.all())
+			again := newHalt()
+			failed := 0
+			r.w.setHook(func(at string) error {
+				if at != "kill" {
+					return nil
+				}
+				if failed++; failed == 2 { // all that the first try did is done
+					again.pass()
+				}
+				if failed < 3 {
+					return errors.New("injected")
+				}
+				return nil
+			})
+			w.begin("Teardown", api.TeardownIn{Lease: out.Lease, Secret: out.Secret, Kill: true})
+			<-again.reached
+			r.w.mu.Lock()
+			if len(r.w.ends) != 0 || r.w.removed != 0 || len(r.w.table) != 0 {
+				t.Errorf("sockets of %v were ended, taps removed %d times, %d verdicts are left", r.w.ends, r.w.removed, len(r.w.table))
+			}
+			r.w.mu.Unlock()
+			if n := len(f.all()); n != homes {
+				t.Errorf("%d homes are left of %d", n, homes)
+			}
+			close(again.goOn)
+			if err := w.answered(); shortName(err) != "Internal" {
+				t.Errorf("teardown: %v", err)
+			}
+			r.atRest()
+			r.w.mu.Lock()
+			defer r.w.mu.Unlock()
+			if len(r.w.ends) == 0 || r.w.removed == 0 && in.Mode == api.ModeOwnIP {
+				t.Errorf("at the end sockets of %v were ended, taps removed %d times", r.w.ends, r.w.removed)
+			}
+		})
+	}
+}
+
+// TestWaitsNoLonger: who waits for an end that somebody else began, and goes away, waits no longer.
+func TestWaitsNoLonger(t *testing.T) {
+	r := newRig(t)
+	w, other := r.dial(operatorUID, 10), r.dial(operatorUID, 11)
+	out := r.box(w, api.PlanIn{Name: "web"}, 20)
+	ending := newHalt()
+	r.w.setHook(func(at string) error {
+		if at == "rmdir" {
+			ending.pass()
+		}
+		return nil
+	})
+	in := api.TeardownIn{Lease: out.Lease, Secret: out.Secret, Kill: true}
+	w.begin("Teardown", in)
+	<-ending.reached
+	open := r.connections()
+	other.begin("Teardown", in)
+	other.c.Close()
+	r.eventually("the other one is let go", func() bool { return r.connections() == open-1 })
+	close(ending.goOn)
+	if err := w.answered(); err != nil {
+		t.Error(err)
+	}
+	r.atRest()
+}
