@@ -25,6 +25,16 @@ func argv(words ...string) func(*testing.T, string) []string {
 	return func(*testing.T, string) []string { return words }
 }
 
+// loop is a line of the shell that calls a program, which the shell finds where findProgram does.
+func loop(program, line string) func(*testing.T, string) []string {
+	return func(t *testing.T, _ string) []string {
+		if findProgram(program) == "" {
+			t.Skip("SKIP apps: no " + program)
+		}
+		return []string{"/bin/sh", "-c", line}
+	}
+}
+
 // node is its http server; where is what listen gets behind the port.
 func node(where string) func(*testing.T, string) []string {
 	return argv("node", "-e", `require("http").createServer((q,r)=>r.end(process.env.BOX)).listen(3000`+where+`)`)
@@ -41,7 +51,7 @@ var programsThatListen = []server{
 	{"node on 127.0.0.1", "3000", node(`,"127.0.0.1"`)},
 	{"nginx", "80", nginx},
 	{"go", "8080", argv("/proc/self/exe", "http")},
-	{"nc", "3000", argv("/bin/sh", "-c", `while printf 'HTTP/1.0 200 OK\r\n\r\n%s' "$BOX" | nc -l -N 3000 >/dev/null; do :; done`)},
+	{"nc", "3000", loop("nc", `while printf 'HTTP/1.0 200 OK\r\n\r\n%s' "$BOX" | nc -l -N 3000 >/dev/null; do :; done`)},
 }
 
 // nginx as Debian sets it up: IPv4, and IPv6 only beside it, on port 80.
