@@ -7,6 +7,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // tailLines is how much of a failure is printed.
@@ -19,6 +20,7 @@ type event struct {
 	ImportPath string // of build-output
 	Test       string
 	Output     string
+	Elapsed    float64 // seconds, of one that has ended
 }
 
 // tally follows the events of one go test run.
@@ -36,6 +38,7 @@ type result struct {
 	action string
 	lines  []string
 	child  string // worst action of a subtest: "" without any
+	took   time.Duration
 }
 
 func newTally() *tally {
@@ -76,6 +79,7 @@ func (t *tally) add(e event) {
 		}
 	case "run", "pass", "fail", "skip", "build-fail":
 		r.action = e.Action
+		r.took = time.Duration(e.Elapsed * float64(time.Second))
 	}
 }
 
@@ -120,6 +124,7 @@ func (t *tally) summary() summary {
 	}
 	for _, name := range t.pkgOrder {
 		r := t.packages[name]
+		s.times = append(s.times, timed{short(name), r.took})
 		if (r.action == "fail" || r.action == "build-fail") && !failed[name] {
 			s.failures = append(s.failures, outcome{short(name), strings.Join(r.lines, "")})
 			continue

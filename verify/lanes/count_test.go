@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -144,5 +145,22 @@ func TestLaneOf(t *testing.T) {
 		if got := laneOf(c.p); got != c.want {
 			t.Errorf("%+v: lane %q, want %q", c.p, got, c.want)
 		}
+	}
+}
+
+func TestLongest(t *testing.T) {
+	var lines []string
+	for name, seconds := range map[string]string{"a": "4.9", "b": "12.4", "c": "5", "d": "70", "e": "6", "f": "7", "g": "8"} {
+		lines = append(lines, `{"Action":"pass","Package":"`+module+"/"+name+`","Elapsed":`+seconds+`}`)
+	}
+	s, err := count(stream(lines...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := s.longest(), "d 70 s, b 12 s, g 8 s, f 7 s, e 6 s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := (summary{times: []timed{{"a", time.Second}}}).longest(); got != "" {
+		t.Errorf("a second is long: %q", got)
 	}
 }

@@ -2,8 +2,8 @@
 //
 //	go run ./verify/lanes [unit] [race] [root] [systemd] [vm] [cells] [apps] [lint]
 //
-// It prints one line a lane, every skip with its reason, the tail of every failure and a closing
-// line "N passed, N failed, N skipped". The exit status is 1 when something failed, or when a lane
+// It prints one line a lane, the packages that took longest, every skip with its reason, the tail of every
+// failure and a closing line "N passed, N failed, N skipped". The exit status is 1 when something failed, or when a lane
 // that the variable REQUIRE lists (comma separated) could not run; with "noskip" in REQUIRE a
 // skipped test counts as failed.
 //
@@ -77,6 +77,9 @@ func runLane(ctx context.Context, w io.Writer, l lane, require []string) summary
 	}
 	for _, o := range s.skips {
 		fmt.Fprintf(w, "SKIP %s: %s: %s\n", l.name, o.name, o.text)
+	}
+	if long := s.longest(); long != "" {
+		fmt.Fprintf(w, "LONG %s: %s\n", l.name, long)
 	}
 	fmt.Fprintf(w, "LANE %s: %d passed, %d failed, %d skipped, %d s\n",
 		l.name, s.passed, len(s.failures), len(s.skips), int(time.Since(start).Seconds()+0.5))

@@ -1,6 +1,12 @@
 package main
 
-import "slices"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
 
 // outcome is a failed or skipped test: its name with its package, and what it printed or why.
 type outcome struct {
@@ -12,6 +18,13 @@ type summary struct {
 	passed   int
 	failures []outcome
 	skips    []outcome
+	times    []timed // of each package
+}
+
+// timed is what a package took.
+type timed struct {
+	name string
+	took time.Duration
 }
 
 func (s summary) ran() int { return s.passed + len(s.failures) }
@@ -21,6 +34,7 @@ func (s summary) plus(o summary) summary {
 		passed:   s.passed + o.passed,
 		failures: slices.Concat(s.failures, o.failures),
 		skips:    slices.Concat(s.skips, o.skips),
+		times:    slices.Concat(s.times, o.times),
 	}
 }
 
@@ -34,4 +48,16 @@ func (s summary) required(lane string, require []string) summary {
 		s.skips = nil
 	}
 	return s
+}
+
+// longest names the packages that took most of the time, at the most five and none of under five seconds.
+func (s summary) longest() string {
+	times := slices.SortedFunc(slices.Values(s.times), func(a, b timed) int { return cmp.Compare(b.took, a.took) })
+	var out []string
+	for _, t := range times[:min(5, len(times))] {
+		if t.took >= 5*time.Second {
+			out = append(out, fmt.Sprintf("%s %.0f s", t.name, t.took.Seconds()))
+		}
+	}
+	return strings.Join(out, ", ")
 }
