@@ -27,6 +27,8 @@ type box struct {
 	leaf Leaf // nil while Plan makes it
 	// enforced says that the table has the verdict, or is about to.
 	enforced bool
+	// uncut says that flows of an older policy could not be ended; Cutting stays until they are.
+	uncut bool
 	// named says the same of the zone and the name.
 	named bool
 	// owner is the connection that planned or adopted; nil when it is closed.

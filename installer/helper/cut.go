@@ -9,8 +9,12 @@ import (
 	"github.com/gominimal/minhost/installer/lease"
 )
 
-// cutTime bounds what ends live flows. It takes some milliseconds.
-const cutTime = 5 * time.Second
+// cutTime bounds what ends live flows. It takes some milliseconds. What failed is tried again later and later, up to
+// cutPause.
+const (
+	cutTime  = 5 * time.Second
+	cutPause = time.Minute
+)
 
 // cut ends the live flows of a box whose verdict is new: the table holds it with Cutting set, so that
 // nothing that ends can begin again. Afterwards the verdict is an ordinary one. It is not stopped by the
@@ -25,12 +29,18 @@ func (h *Helper) cut(b *box) (int, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.life), cutTime)
 	defer cancel()
 	n, err := h.endFlows(ctx, b)
-	if err != nil {
-		return n, err // Cutting stays, in the record too: the next update or helper ends them
-	}
 	h.mu.Lock()
-	b.Cutting = false
+	first := err != nil && !b.uncut
+	b.uncut = err != nil
+	b.Cutting = err != nil // in the record too: the next helper ends them otherwise
 	h.mu.Unlock()
+	switch {
+	case first:
+		h.spawn(func(ctx context.Context) { h.recut(ctx, b, h.cfg.RetryAfter) })
+		return n, errors.Join(err, h.enforce(ctx, b))
+	case err != nil:
+		return n, err
+	}
 	return n, errors.Join(h.enforce(ctx, b), h.record(b))
 }
 
@@ -98,21 +108,50 @@ func (h *Helper) endSockets(ctx context.Context, b *box) error {
 	return err
 }
 
-// recut ends what a helper before this one had no time to end.
-func (h *Helper) recut() {
+// inherited ends what a helper before this one had no time to end.
+func (h *Helper) inherited() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, b := range h.boxes {
-		if !b.Cutting || !b.enforced {
-			continue
+		if b.Cutting && b.enforced {
+			h.spawn(func(ctx context.Context) { h.recut(ctx, b, 0) })
 		}
-		h.spawn(func(context.Context) {
-			b.changing.Lock()
-			defer b.changing.Unlock()
-			n, err := h.cut(b)
-			h.log.Info("ended flows of an older policy", "lease", b.ID, "box", b.Name, "ended", n, "cause", err)
-		})
 	}
+}
+
+// recut ends flows of an older policy, however often it takes, unless the box ends before.
+func (h *Helper) recut(ctx context.Context, b *box, wait time.Duration) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.over:
+			return
+		case <-time.After(wait):
+		}
+		n, live, err := h.cutLive(b)
+		if !live {
+			return
+		}
+		h.log.Info("ended flows of an older policy", "lease", b.ID, "box", b.Name, "ended", n, "cause", err)
+		if err == nil {
+			return
+		}
+		wait = min(max(2*wait, h.cfg.RetryAfter), cutPause)
+	}
+}
+
+// cutLive cuts unless the box ends: no verdict may be written behind the one that its end takes away.
+func (h *Helper) cutLive(b *box) (n int, live bool, err error) {
+	b.changing.Lock()
+	defer b.changing.Unlock()
+	h.mu.Lock()
+	live = b.State == lease.Attached
+	h.mu.Unlock()
+	if live {
+		n, err = h.cut(b)
+	}
+	return n, live, err
 }
 
 // place is what the table knows of this host besides the policy of a box.

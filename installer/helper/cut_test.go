@@ -2,8 +2,8 @@ package helper
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/gominimal/minhost/installer/api"
 	"github.com/gominimal/minhost/installer/lease"
@@ -66,9 +66,16 @@ func TestWiderUpdateCutsNothing(t *testing.T) {
 	}
 }
 
-// TestCutFails: the new policy stays when older flows cannot be ended, the caller is told, and the next
-// helper ends them.
+// TestCutFails: the new policy stays when older flows cannot be ended, the caller is told, the table refuses what
+// nobody judges again, and this helper ends them later, or the next one.
 func TestCutFails(t *testing.T) {
+	for _, next := range []bool{false, true} {
+		cutFails(t, next)
+	}
+}
+
+func cutFails(t *testing.T, next bool) {
+	t.Helper()
 	r := newRig(t)
 	w := r.dial(operatorUID, 10)
 	out := r.box(w, api.PlanIn{Name: "web", Policy: api.Policy{Egress: api.EgressOpen}}, 20)
@@ -84,20 +91,53 @@ func TestCutFails(t *testing.T) {
 	}
 	r.egress(out.Lease, lease.Deny)
 	r.cutting(out.Lease, true)
+	r.eventually("the table knows", func() bool { return r.isUncut(out.Lease) })
+	if next {
+		r.stop()
+		r.start() // and fails again
+		if !r.isUncut(out.Lease) {
+			t.Error("the next helper's table does not know")
+		}
+	}
 	r.w.setHook(nil)
-	r.stop()
-	r.start()
-	for end := time.Now().Add(5 * time.Second); len(r.cuts()) == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the next helper ended no flows")
-		}
-	}
-	for end := time.Now().Add(5 * time.Second); r.isCutting(out.Lease); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the next helper goes on cutting")
-		}
-	}
+	r.eventually("flows are ended", func() bool { return len(r.cuts()) > 0 })
+	r.eventually("it is an ordinary box", func() bool { return !r.isCutting(out.Lease) && !r.isUncut(out.Lease) })
 	r.cutting(out.Lease, false)
+}
+
+// TestEndOfUncut: a box that ends while its older flows cannot be ended has no verdict afterwards.
+func TestEndOfUncut(t *testing.T) {
+	r := newRig(t)
+	w := r.dial(operatorUID, 10)
+	out := r.box(w, api.PlanIn{Name: "web", Policy: api.Policy{Egress: api.EgressOpen}}, 20)
+	var tried atomic.Int32
+	r.w.setHook(func(at string) error {
+		if at != "cut" {
+			return nil
+		}
+		tried.Add(1)
+		return errors.New("injected")
+	})
+	in := api.UpdateIn{Lease: out.Lease, Secret: out.Secret, Policy: new(api.Policy{Egress: api.EgressDeny})}
+	if err := w.call("Update", in, nil); shortName(err) != "Internal" {
+		t.Fatalf("update: %v", err)
+	}
+	r.eventually("it is tried again", func() bool { return tried.Load() > 2 })
+	if err := w.call("Teardown", api.TeardownIn{Lease: out.Lease, Secret: out.Secret, Kill: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	r.stop() // waits for what goes on
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	if len(r.w.table) != 0 {
+		t.Errorf("the table has %+v", r.w.table)
+	}
+}
+
+func (r *rig) isUncut(id string) bool {
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	return r.w.table[r.w.leaves[id].node].Uncut
 }
 
 func (r *rig) cuts() []lease.Verdict {

@@ -15,13 +15,15 @@ import (
 // verdictOf is what the table must hold for a box now: rules by box follow the boxes of the same account
 // that have a verdict themselves. h.mu is held.
 func (h *Helper) verdictOf(b *box) lease.Verdict {
-	return b.Verdict(b.leaf.ID(), func(name string) (uint16, netip.Addr, bool) {
+	v := b.Verdict(b.leaf.ID(), func(name string) (uint16, netip.Addr, bool) {
 		o := h.live(b, name)
 		if o == nil {
 			return 0, netip.Addr{}, false
 		}
 		return o.Number, o.Address, true
 	})
+	v.Uncut = b.uncut && b.Cutting
+	return v
 }
 
 // live finds the box that a policy of b means by a name: a stranger's never. h.mu is held.

@@ -50,7 +50,7 @@ func (h *Helper) Replay(ctx context.Context) error {
 		h.finish(b, lease.OpTeardown)
 	}
 	h.sweep()
-	h.recut()
+	h.inherited()
 	h.spawn(h.endRules)
 	return nil
 }
@@ -97,6 +97,7 @@ func (h *Helper) revive(l lease.Lease) (b *box, live bool, err error) {
 	if live {
 		b.State, b.enforced, b.named = lease.Attached, true, true
 		h.overdue(b)
+		b.uncut = b.Cutting // what it would end has lived on
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

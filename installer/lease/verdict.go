@@ -23,6 +23,8 @@ type Verdict struct {
 	Generation uint8
 	// Cutting: the policy is new, and flows of an older one are being ended.
 	Cutting bool
+	// Uncut: that failed. What is judged by its first packet alone is refused until it succeeds.
+	Uncut bool
 }
 
 // Names tells which box has a name now.

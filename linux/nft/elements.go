@@ -28,9 +28,9 @@ func fixedElements(c Config) []setElement {
 }
 
 // policyValue is what the map of policies has for a leaf.
-func policyValue(p lease.Policy, id uint32) string {
+func policyValue(v lease.Verdict, id uint32) string {
 	kind := uint32(policyListed)
-	switch open, denies := p.Egress == lease.Open, len(p.DenySubnets) > 0; {
+	switch open, denies := v.Policy.Egress == lease.Open, len(v.Policy.DenySubnets) > 0 || v.Uncut; {
 	case open && denies:
 		kind = policyOpenDenies
 	case open:
@@ -55,19 +55,25 @@ func leafElements(m Marks, v lease.Verdict, policy uint32) []setElement {
 	in, started := m.Admitted(v.Number), m.Started(v.Number, v.Generation)
 	sent, sentHost := m.Lease|n, m.Lease|m.Host|n
 	out := []setElement{
-		{setPolicy, Element{Key: leaf, Data: policyValue(v.Policy, policy)}},
+		{setPolicy, Element{Key: leaf, Data: policyValue(v, policy)}},
 		{setLease, Element{Key: leaf, Data: fMark(m.Belt | sent)}},
 		{setLeaseHost, Element{Key: leaf, Data: fMark(m.Belt | sentHost)}},
 		{setCtLease, Element{Key: leaf, Data: fMark(in)}},
 		{setCtOut, Element{Key: leaf, Data: fMark(started)}},
-		{setSelf, Element{Key: leaf + fMark(in)}},
 		{setSelfMark, Element{Key: leaf + fMark(sent)}},
 		{setSelfMark, Element{Key: leaf + fMark(sentHost)}},
 		{setSent, Element{Key: leaf}},
 		{setMet, Element{Key: leaf}},
-		{setOwn, Element{Key: leaf + fMark(in)}},
 		{setOwn, Element{Key: leaf + fMark(started)}},
 		{setOwn, Element{Key: leaf + fMark(m.Started(v.Number, v.Generation+1))}},
+	}
+	if v.Uncut {
+		// What these began under an older policy is not told from what began since.
+		for _, mark := range []uint32{in, started, m.Started(v.Number, v.Generation+1)} {
+			out = append(out, setElement{setUncut, Element{Key: leaf + fMark(mark)}})
+		}
+	} else {
+		out = append(out, setElement{setSelf, Element{Key: leaf + fMark(in)}}, setElement{setOwn, Element{Key: leaf + fMark(in)}})
 	}
 	if a := v.Address.Unmap(); a.Is4() {
 		out = append(out,

@@ -60,6 +60,8 @@ func (b builder) toBox() []Rule {
 	established := ctState(expr.CtStateBitESTABLISHED)
 	return []Rule{
 		rule(established, []expr.Any{b.leaf(r0)}, b.ctMark(r0+2), []expr.Any{lookup(setOwn, r0)}, goTo("ok_in")),
+		// One to the box from before a policy whose cut failed: nobody is told, for it may go on.
+		rule([]expr.Any{b.leaf(r0)}, b.ctMark(r0+2), []expr.Any{lookup(setUncut, r0)}, ctDirection(dirOriginal), verdict(expr.VerdictDrop, "")),
 		// A flow of ours that another table had marked first.
 		rule(established, ctDirection(dirReply), b.otherMark(), []expr.Any{neq(rTmp, u32(0)),
 			mask(rTmp, b.Marks.Lease|b.Marks.Host), eq(rTmp, u32(0))}, goTo("ok_new")),

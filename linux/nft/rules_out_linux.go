@@ -79,14 +79,27 @@ func (b builder) boxOut() []Rule {
 	}
 }
 
+// boxUncut refuses what nobody judges again, for the cut behind an update failed: replies of flows to the box, and over
+// lo, where TCP is judged on the SYN. What goes to the box's own address is its own.
+func (b builder) boxUncut() []Rule {
+	back := verdict(expr.VerdictReturn, "")
+	return []Rule{
+		rule(ctDirection(dirOriginal), notLo(), back),
+		rule(ipv4(), []expr.Any{b.leaf(r0), daddr4(r0 + 2), lookup(setAddress, r0)}, back),
+		rule(goTo("refuse")),
+	}
+}
+
 // boxKnown is the order of DESIGN.md 5.2. Most policies deny no subnet: the kind of the policy says so, and
-// the four rules are for the others.
+// the four rules are for the others. So is the first of them: a leaf whose flows could not be ended has the kind of
+// one that denies some.
 func (b builder) boxKnown() []Rule {
 	return []Rule{
 		rule(b.tooMany(), goTo("refuse")),
 		rule(onLo(expr.MetaKeyOIF), b.kind(policyOpen), goTo("box_open")),
 		rule(b.kind(policyOpen), goTo("approve")),
 		rule(b.kind(policyListed), goTo("box_listed")),
+		rule([]expr.Any{b.leaf(r0)}, b.ctMark(r0+2), []expr.Any{lookup(setUncut, r0)}, jumpTo("box_uncut")),
 		// Denied by where it was sent and by where other tables' NAT sends it now.
 		rule(ipv4(), b.policy(), []expr.Any{daddr4(rPolicy + 1), lookup(setDeny4, rPolicy)}, goTo("refuse")),
 		rule(ipv6(), b.policy(), []expr.Any{daddr6(rPolicy + 1), lookup(setDeny6, rPolicy)}, goTo("refuse")),

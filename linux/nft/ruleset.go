@@ -153,6 +153,7 @@ const (
 	setInBoxes   = "inboxes"   // leaves that let every box in
 	setInNone    = "innone"    // leaves that not even the host may reach
 	setCutting   = "cutting"   // leaves whose flows are being ended by a new policy
+	setUncut     = "uncut"     // leaf . conntrack marks of all its flows, where ending them failed
 	setAllow4    = "allow4"    // policy . destination . protocol . port
 	setAllow6    = "allow6"
 	setDeny4     = "deny4" // policy . destination
@@ -189,6 +190,7 @@ func emptySets() []Set {
 		{Name: setInBoxes, Key: []kind{kCgroup}},
 		{Name: setInNone, Key: []kind{kCgroup}},
 		{Name: setCutting, Key: []kind{kCgroup}},
+		{Name: setUncut, Key: []kind{kCgroup, kMark}},
 		{Name: setAllow4, Key: []kind{kMark, kAddr4, kProto, kService}, Interval: true, Timed: true},
 		{Name: setAllow6, Key: []kind{kMark, kAddr6, kProto, kService}, Interval: true, Timed: true},
 		{Name: setDeny4, Key: []kind{kMark, kAddr4}, Interval: true},

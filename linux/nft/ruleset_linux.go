@@ -65,6 +65,7 @@ func ruleset(c Config, boxes []setElement) Ruleset {
 			{Name: "out", Hook: &Hook{"filter", unix.NF_INET_LOCAL_OUT, priorityFilter}, Rules: b.out()},
 			{Name: "host_lo", Rules: b.hostLo()},
 			{Name: "box_out", Rules: b.boxOut()},
+			{Name: "box_uncut", Rules: b.boxUncut()},
 			{Name: "box_known", Rules: b.boxKnown()},
 			{Name: "box_open", Rules: b.boxOpen()},
 			{Name: "box_listed", Rules: b.boxListed()},

@@ -150,7 +150,7 @@ func (t *Table) holds(ctx context.Context, s state, leaf uint64) bool {
 	if !wanted {
 		return !present
 	}
-	return present && e.Data == policyValue(entry.verdict.Policy, s.ids[entry.key])
+	return present && e.Data == policyValue(entry.verdict, s.ids[entry.key])
 }
 
 // Refill makes table, chains and sets hold exactly these verdicts, whatever was there under our

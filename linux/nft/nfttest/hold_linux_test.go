@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -16,7 +17,7 @@ import (
 	"github.com/gominimal/minhost/verify/netlab"
 )
 
-// holdChild opens flows and listeners ("tcp ADDR", "udp ADDR", "listen ADDR N"), says "ready", and says
+// holdChild opens flows and listeners ("tcp ADDR", "own ADDR" from that address, "udp ADDR", "listen ADDR N"), says "ready", and says
 // for each line of its input how all of them are: "ok" when an octet comes back, else the errno. A
 // listener shows the N flows that it accepted as well, behind a comma.
 func holdChild(args []string) int {
@@ -25,11 +26,16 @@ func holdChild(args []string) int {
 		f := strings.Fields(a)
 		h := &held{network: f[0]}
 		var err error
-		if f[0] == "listen" {
+		d := net.Dialer{Timeout: netlab.Patience(time.Second)}
+		switch f[0] {
+		case "listen":
 			h.wanted, _ = strconv.Atoi(f[2])
 			err = h.listen(f[1])
-		} else {
-			h.c, err = net.DialTimeout(f[0], f[1], netlab.Patience(time.Second))
+		case "own":
+			d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddrPort(f[1]).Addr(), 0))
+			h.c, err = d.Dial("tcp", f[1])
+		default:
+			h.c, err = d.Dial(f[0], f[1])
 		}
 		if err != nil {
 			fmt.Println(a, err)
