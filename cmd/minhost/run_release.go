@@ -54,7 +54,7 @@ func (s *session) release(ctx context.Context) error {
 // declare takes back what was said of the box, before anything runs in it.
 func (s *session) declare(ctx context.Context) error {
 	_, err := bounded(ctx, planTime, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.client.Update(ctx, api.UpdateIn{Lease: s.plan.Lease, Secret: s.plan.Secret, Boundary: s.way.boundary()})
+		return struct{}{}, s.client.Update(ctx, api.UpdateIn{Lease: s.plan.Lease, Secret: s.plan.Secret, Boundary: api.BoundaryCooperative})
 	})
 	return err
 }

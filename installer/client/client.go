@@ -139,8 +139,8 @@ func (c *Client) receive(ctx context.Context, method string, receive receiver, o
 	if err == nil {
 		return flags, fds, nil
 	}
-	if answered, known := reply(method, err); known {
-		return 0, fds, answered
+	if answered, known := reply(err); known {
+		return 0, fds, c.older(ctx, method, answered)
 	}
 	c.Close()
 	return 0, fds, callFailure(method, err)

@@ -72,7 +72,7 @@ func callFailure(method string, err error) error {
 
 // reply turns an error of the library into the type of the helper's answer. known is false when
 // it is none: then the connection cannot be used any more.
-func reply(method string, err error) (answer error, known bool) {
+func reply(err error) (answer error, known bool) {
 	var answered *varlink.Error
 	var notFound *varlink.MethodNotFound
 	var notDone *varlink.MethodNotImplemented
@@ -85,10 +85,7 @@ func reply(method string, err error) (answer error, known bool) {
 		}
 		return api.DecodeError(answered.Name, *raw), true
 	case errors.As(err, &notFound), errors.As(err, &notDone), errors.As(err, &foreign):
-		return &Failure{
-			Message: fmt.Sprintf("the helper does not know %s: it is of another version than this program", method),
-			Next:    "minhost status", Err: err,
-		}, true
+		return err, true
 	}
 	return nil, false
 }
