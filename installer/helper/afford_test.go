@@ -79,3 +79,43 @@ func TestAffordAfterUpdate(t *testing.T) {
 	change(rules(999, 80)) // tighter
 	w.plan(api.PlanIn{Policy: rules(1, 99)})
 }
+
+// TestAffordLimits: one account is bounded, the elements of others do not count against it, root is bounded by the table
+// alone; a policy that replaces another is not counted beside it.
+func TestAffordLimits(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Table = &weighing{fakeTable: c.Table.(fakeTable)} })
+	w, other, root := r.dial(operatorUID, 100), r.dial(otherUID, 101), r.dial(0, 102)
+	port := 1000
+	plan := func(w *wire, many int) error {
+		port++
+		return w.call("Plan", api.PlanIn{Mode: api.ModeHost, Policy: rules(many, port)}, nil)
+	}
+	fill := func(w *wire, thousands int) {
+		t.Helper()
+		for range thousands {
+			if err := plan(w, 1000); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	large := func(err error, limit int) {
+		t.Helper()
+		if e, ok := err.(*api.PolicyTooLarge); !ok || e.Limit != limit {
+			t.Errorf("%v, want the limit %d", err, limit)
+		}
+	}
+	fill(w, 4)
+	box := r.box(w, api.PlanIn{Policy: rules(1000, 80)}, 200)
+	large(plan(w, 1), maxElements)
+	for _, p := range []int{81, 82} {
+		in := api.UpdateIn{Lease: box.Lease, Secret: box.Secret, Policy: new(rules(1000, p))}
+		if err := w.call("Update", in, nil); err != nil {
+			t.Errorf("as much in the place of as much: %v", err)
+		}
+	}
+	fill(other, 5)
+	large(plan(other, 1), maxElements)
+	fill(root, 10)
+	large(plan(root, 1), maxAllElements)
+	r.w.procs[200].kill(r.w)
+}
