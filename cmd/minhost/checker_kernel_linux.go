@@ -53,6 +53,20 @@ func (groundChecker) tracking() api.Check {
 	return check
 }
 
+// migrates says whether connections outlive their listeners (net.ipv4.tcp_migrate_req, off unless an admin switches it on).
+const migrates = "/proc/sys/net/ipv4/tcp_migrate_req"
+
+// migration warns where a box can be left a connection of the host's, which has the host's verdict for good. No hook
+// sees one change hands.
+func (groundChecker) migration() []api.Check {
+	if on, err := number(migrates); err != nil || on == 0 {
+		return nil
+	}
+	return []api.Check{{Name: "connections end with their listeners", State: api.CheckStateWarning,
+		Detail: "net.ipv4.tcp_migrate_req is on: one that waits at a listener of the host's goes to a box's of the same account and port (SO_REUSEPORT)",
+		Loses:  "a confined box that shares a port with the host can get a connection that nothing confines", Next: "sysctl net.ipv4.tcp_migrate_req=0"}}
+}
+
 func number(path string) (int, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -46,7 +46,7 @@ type groundChecker struct {
 
 // Checks implements helper.Checker.
 func (c groundChecker) Checks(ctx context.Context) []api.Check {
-	return []api.Check{c.step(ctx, linux.TreeStep{Ground: c.ground}), c.step(ctx, linux.BeltStep{Ground: c.ground}), c.step(ctx, linux.LocalhostStep{Ground: c.ground}), c.effect(ctx), c.layers(ctx), c.kernel(ctx), c.tracking(), c.marks(ctx), c.neighbours(ctx)}
+	return append([]api.Check{c.step(ctx, linux.TreeStep{Ground: c.ground}), c.step(ctx, linux.BeltStep{Ground: c.ground}), c.step(ctx, linux.LocalhostStep{Ground: c.ground}), c.effect(ctx), c.layers(ctx), c.kernel(ctx), c.tracking(), c.marks(ctx), c.neighbours(ctx)}, c.migration()...)
 }
 
 // step is the probe of a step, made by root.

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -37,6 +38,15 @@ func TestVerifyKnowsTheKernel(t *testing.T) {
 	h.run("ip", "rule", "del", "priority", "77")
 	if c.State != api.CheckStateWarning || !strings.Contains(c.Detail, "policy routing rule 77 looks at the mark 0x40000000/0xffffffff for table 254 (ip rule)") {
 		t.Errorf("%+v", c)
+	}
+	const migrates = "/proc/sys/net/ipv4/tcp_migrate_req"
+	if _, err := os.Stat(migrates); err == nil {
+		h.must(os.WriteFile(migrates, []byte("1"), 0o644))
+		c := check("connections end with their listeners")
+		h.must(os.WriteFile(migrates, []byte("0"), 0o644))
+		if c.State != api.CheckStateWarning || c.Next != "sysctl net.ipv4.tcp_migrate_req=0" {
+			t.Errorf("%+v", c)
+		}
 	}
 	if c := check("refusals are told"); c.State != api.CheckStateOK {
 		t.Errorf("%+v", c)
