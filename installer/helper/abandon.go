@@ -42,7 +42,7 @@ func (h *Helper) mayAbandon(c request, b *box, e *ended, id string) error {
 
 // drop ends a planned box.
 func (h *Helper) drop(b *box) {
-	h.unsettle(b)
+	h.unsettle(b, b.leaf)
 	h.removeLeaf(b.ID, b.leaf)
 	h.mu.Lock()
 	h.forget(b, lease.OpAbandon)

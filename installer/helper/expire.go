@@ -119,7 +119,8 @@ func (h *Helper) expire(ctx context.Context, b *box) error {
 	if len(ended) > 0 {
 		if err := h.change(ctx, b, left); err != nil {
 			h.mu.Lock()
-			b.Policy, b.Generation, b.Cutting = old.Policy, old.Generation, old.Cutting
+			b.keep(old.Policy)
+			b.Generation, b.Cutting = old.Generation, old.Cutting
 			h.mu.Unlock()
 			return err
 		}

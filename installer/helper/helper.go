@@ -175,7 +175,7 @@ func (h *Helper) forget(b *box, op lease.Op) {
 		delete(h.names, b.Name)
 	}
 	now := h.cfg.Now()
-	if b.Address.IsValid() {
+	if lease.InRange(b.Address) { // those of 127.65.0.0/16 go by lease numbers
 		h.released[b.Address] = now
 	}
 	for id, e := range h.gone {

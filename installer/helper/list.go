@@ -66,11 +66,12 @@ func (h *Helper) info(b *box, full bool) api.LeaseInfo {
 func (h *Helper) status(ctx context.Context, c request, _ api.StatusIn) (api.StatusOut, error) {
 	refused, told, lost := h.refusalCounts(ctx)
 	planes := h.planes(ctx)
+	runners := h.runnersTo(planes, c)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return api.StatusOut{
 		Refused: int(refused), RefusalsTold: int(told), RefusalsLost: int(lost), Answers: h.answers,
-		Traffic: h.trafficTo(planes, c),
+		Traffic: h.trafficTo(planes, runners, c),
 		Version: h.cfg.Version, PID: os.Getpid(), Since: stamp(h.started), BootID: h.cfg.BootID,
 		Enforcement: h.enforcement(), EnforcementCause: h.cfg.Unenforceable, ServiceManager: h.cfg.ServiceManager,
 		Leases: len(h.boxes), Plans: h.counts.plans, Attaches: h.counts.attaches,

@@ -60,13 +60,16 @@ func (h *Helper) localhostCause(in api.PlanIn, l lease.Lease) string {
 	return "no address of 127.65.0.0/16 is free for it"
 }
 
-// settle makes the programs know the home of a box, after Plan and after each change of its policy.
-func (h *Helper) settle(b *box) error {
+// settle makes the programs know the home of a box, after each change of its policy.
+func (h *Helper) settle(b *box) error { return h.settleIn(b, b.leaf) }
+
+// settleIn is settle for a box that Plan makes, which has its leaf later.
+func (h *Helper) settleIn(b *box, leaf Leaf) error {
 	if h.cfg.Localhost == nil {
 		return nil
 	}
 	h.mu.Lock()
-	home, ok := b.Home(b.leaf.ID())
+	home, ok := b.Home(leaf.ID())
 	h.mu.Unlock()
 	if !ok {
 		return nil
@@ -76,16 +79,16 @@ func (h *Helper) settle(b *box) error {
 
 // unsettle makes them forget it, and ends the guard of its address. A failure leaves both until the next
 // helper: nobody has that leaf again, and the address stays guarded.
-func (h *Helper) unsettle(b *box) {
+func (h *Helper) unsettle(b *box, leaf Leaf) {
 	if h.cfg.Localhost == nil {
 		return
 	}
-	var leaf uint64 // 0 while Plan makes it
-	h.mu.Lock()
-	if b.leaf != nil {
-		leaf = b.leaf.ID()
+	var id uint64 // there is a guard before there is a leaf
+	if leaf != nil {
+		id = leaf.ID()
 	}
-	home, ok := b.Home(leaf)
+	h.mu.Lock()
+	home, ok := b.Home(id)
 	h.mu.Unlock()
 	if ok {
 		if err := h.cfg.Localhost.Delete(home); err != nil {

@@ -1,10 +1,12 @@
 package helper
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gominimal/minhost/installer/api"
@@ -146,5 +148,65 @@ func TestExplainTheHost(t *testing.T) {
 		if err := w.call("Explain", api.ExplainIn{Box: "web", Destination: to}, &out); err != nil || out.Allowed != want {
 			t.Errorf("%s: %+v, %v", to, out, err)
 		}
+	}
+}
+
+// meddled is a localhost at which a test does something before a home is known.
+type meddled struct {
+	*fakeLocalhost
+	put atomic.Pointer[func() error]
+}
+
+func (m *meddled) Put(h lease.Home) error {
+	if put := m.put.Load(); put != nil {
+		if err := (*put)(); err != nil {
+			return err
+		}
+	}
+	return m.fakeLocalhost.Put(h)
+}
+
+// TestHomeBeforeThePlan: nobody finds a box whose home is not known yet, so that nobody ends it in between: neither is a
+// home left of a box that is gone, nor is a plan that fails here ended twice.
+func TestHomeBeforeThePlan(t *testing.T) {
+	for _, fails := range []error{nil, errors.New("injected")} {
+		m := &meddled{fakeLocalhost: &fakeLocalhost{homes: map[uint64]lease.Home{}}}
+		r := newRig(t, func(c *Config) { c.Localhost = m })
+		w, root := r.dial(operatorUID, 10), r.dial(0, 11)
+		put := func() error {
+			r.h.mu.Lock()
+			id := r.h.names["web"].ID
+			r.h.mu.Unlock()
+			if err := root.call("Abandon", api.AbandonIn{Lease: id}, nil); shortName(err) != "NoSuchLease" {
+				t.Errorf("abandon in between: %v", err)
+			}
+			return fails
+		}
+		m.put.Store(&put)
+		want := map[bool]string{true: "Internal"}[fails != nil]
+		in := api.PlanIn{Name: "web", Mode: api.ModeHost, Policy: api.Policy{Egress: api.EgressDeny}}
+		if err := w.call("Plan", in, nil); shortName(err) != want {
+			t.Errorf("plan: %v, want %q", err, want)
+		}
+		w.c.Close()
+		r.atRest()
+		if homes := m.all(); len(homes) != 0 {
+			t.Errorf("homes are left: %+v", homes)
+		}
+	}
+}
+
+// TestRestOfTheRange: what is kept of addresses that were given back is kept of those that are given away again by it.
+func TestRestOfTheRange(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Localhost = &fakeLocalhost{homes: map[uint64]lease.Home{}} })
+	w := r.dial(operatorUID, 10)
+	named := w.plan(api.PlanIn{Name: "web"})
+	w.plan(api.PlanIn{})
+	w.c.Close()
+	r.atRest()
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	if got := slices.Collect(maps.Keys(r.w.rest)); len(got) != 1 || got[0].String() != named.Address {
+		t.Errorf("kept: %v", got)
 	}
 }

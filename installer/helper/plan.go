@@ -45,13 +45,19 @@ func (h *Helper) plan(ctx context.Context, c request, in api.PlanIn) (api.PlanOu
 func (h *Helper) build(ctx context.Context, b *box) error {
 	leaf, err := h.cfg.Tree.Create(b.ID)
 	if err != nil {
-		h.unreserve(b)
+		h.unreserve(b, nil)
 		return internal("create leaf", err)
 	}
 	h.expectMove()
-	if err := h.house(b); err != nil {
+	err = h.house(b)
+	if err == nil {
+		if err = h.settleIn(b, leaf); err != nil {
+			err = internal("own localhost", err)
+		}
+	}
+	if err != nil {
+		h.unreserve(b, leaf)
 		h.removeLeaf(b.ID, leaf)
-		h.unreserve(b)
 		return err
 	}
 	h.mu.Lock()
@@ -65,13 +71,6 @@ func (h *Helper) build(ctx context.Context, b *box) error {
 	if lost {
 		h.drop(b)
 		return context.Cause(ctx)
-	}
-	if err := h.settle(b); err != nil {
-		h.mu.Lock()
-		b.State = lease.Ending
-		h.mu.Unlock()
-		h.drop(b)
-		return internal("own localhost", err)
 	}
 	return nil
 }
@@ -161,9 +160,9 @@ func quota(l lease.Lease, leaves, addresses int) error {
 	return nil
 }
 
-// unreserve takes back a reservation that never became a plan.
-func (h *Helper) unreserve(b *box) {
-	h.unsettle(b)
+// unreserve takes back a reservation that never became a plan; its leaf may be nil.
+func (h *Helper) unreserve(b *box, leaf Leaf) {
+	h.unsettle(b, leaf)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.boxes, b.ID)

@@ -18,7 +18,9 @@ func (h *Helper) Replay(ctx context.Context) error {
 	if released, err := h.cfg.Store.Rested(); err != nil {
 		h.log.Error("released addresses", "cause", err)
 	} else {
+		h.mu.Lock()
 		maps.Copy(h.released, released)
+		h.mu.Unlock()
 	}
 	leases, broken := h.cfg.Store.All()
 	for _, err := range broken {

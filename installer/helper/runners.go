@@ -60,7 +60,7 @@ func (h *Helper) count(ctx context.Context, c request, _ api.CountIn) (api.Count
 
 // runnersTo tells a caller about the own runners, and root about all. Of one account they are one line.
 func (h *Helper) runnersTo(p *lease.Planes, c request) []api.Traffic {
-	if h.cfg.Runners == nil {
+	if h.cfg.Runners == nil || p == nil {
 		return nil
 	}
 	accounts, err := h.cfg.Runners.Accounts()

@@ -174,7 +174,7 @@ func (h *Helper) takeParts(b *box) error {
 	if live != nil {
 		return errors.Join(append(errs, live)...)
 	}
-	h.unsettle(b)
+	h.unsettle(b, b.leaf)
 	if err := b.leaf.Remove(); err != nil {
 		return errors.Join(append(errs, fmt.Errorf("remove leaf: %w", err))...)
 	}

@@ -22,8 +22,8 @@ func (h *Helper) planes(ctx context.Context) *lease.Planes {
 	return &p
 }
 
-// trafficTo tells a caller about all boxes together, the host, and the caller's own boxes. h.mu is held.
-func (h *Helper) trafficTo(p *lease.Planes, c request) []api.Traffic {
+// trafficTo tells a caller about all boxes together, the host, runners, and the caller's own boxes. h.mu is held.
+func (h *Helper) trafficTo(p *lease.Planes, runners []api.Traffic, c request) []api.Traffic {
 	if p == nil {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (h *Helper) trafficTo(p *lease.Planes, c request) []api.Traffic {
 		}
 	}
 	slices.SortFunc(boxes, func(a, b api.Traffic) int { return cmp.Compare(a.Lease, b.Lease) })
-	return slices.Concat(out, h.runnersTo(p, c), boxes)
+	return slices.Concat(out, runners, boxes)
 }
 
 // boxTraffic is nil for a box that the table does not have.
