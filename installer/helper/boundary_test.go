@@ -2,6 +2,7 @@ package helper
 
 import (
 	"testing"
+	"time"
 
 	"github.com/gominimal/minhost/installer/api"
 )
@@ -101,5 +102,42 @@ func TestBoundaryOutlivesTheHelper(t *testing.T) {
 	w = r.dial(operatorUID, 10)
 	if a, b := r.boundaryOf(w, kept.Lease), r.boundaryOf(w, weaker.Lease); a != api.BoundaryStrict || b != api.BoundaryCooperative {
 		t.Errorf("behind a restart the boxes are %s and %s", a, b)
+	}
+}
+
+// TestDeclaredAtTheEnd: a word that is taken back while the box ends writes no record behind the one that the end removes.
+func TestDeclaredAtTheEnd(t *testing.T) {
+	for _, point := range []string{"open", "store"} { // before the look whether it lives, and behind it
+		t.Run(point, func(t *testing.T) {
+			r := newRig(t)
+			w, other := r.dial(operatorUID, 10), r.dial(operatorUID, 11)
+			out := r.box(w, api.PlanIn{Boundary: api.BoundaryStrict}, 20)
+			r.w.spawn(21, operatorUID)
+			declaring := newHalt()
+			r.w.setHook(func(at string) error {
+				if at == point {
+					declaring.pass()
+				}
+				return nil
+			})
+			w.begin("Join", api.JoinIn{Lease: out.Lease, Secret: out.Secret, Kind: api.JoinKindExec, PID: 21})
+			<-declaring.reached
+			other.begin("Teardown", api.TeardownIn{Lease: out.Lease, Secret: out.Secret, Kill: true})
+			ended := make(chan error, 1)
+			go func() { ended <- other.answered() }()
+			select { // where it waits, nobody can see it
+			case err := <-ended:
+				ended <- err
+			case <-time.After(50 * time.Millisecond):
+			}
+			close(declaring.goOn)
+			if err := w.answered(); err == nil {
+				t.Error("it joined")
+			}
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			r.atRest()
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -92,4 +93,41 @@ func TestCallsTooMany(t *testing.T) {
 	close(running.goOn)
 	r.atRest()
 	r.eventually("descriptors closed", func() bool { return openFiles(t) <= before })
+}
+
+// TestCallsBehindTheEnd: a call that waited when its connection ended is not made; and who connected is let go.
+func TestCallsBehindTheEnd(t *testing.T) {
+	r := newRig(t)
+	r.w.spawn(10, operatorUID)
+	var released, made atomic.Int32
+	r.mu.Lock()
+	r.next = NewPeer(operatorUID, 10, nil, func() error { return nil }, func() error { released.Add(1); return nil })
+	r.mu.Unlock()
+	w := r.connect()
+	running := newHalt()
+	r.w.setHook(func(at string) error {
+		if at == "mkdir" {
+			made.Add(1)
+			running.pass()
+		}
+		return nil
+	})
+	plan := `{"method":"dev.minimal.Host.Plan","parameters":{"mode":"host","policy":{"egress":"deny"}}}`
+	w.send(plan)
+	<-running.reached
+	w.send(plan)
+	r.h.mu.Lock()
+	var c *conn
+	for _, b := range r.h.boxes {
+		c = b.owner
+	}
+	r.h.mu.Unlock()
+	w.c.Close()
+	<-c.ctx.Done()
+	close(running.goOn)
+	r.eventually("the connection is let go", func() bool { return released.Load() == 1 })
+	r.atRest()
+	if n := made.Load(); n != 1 {
+		t.Errorf("%d plans were made", n)
+	}
 }
