@@ -19,7 +19,7 @@ import (
 )
 
 // children are what this test binary does in leaves.
-var children = netlab.Children{"ping": pingChild, "talk": talkChild, "sendfrom": sendFromChild, "hear": hearChild, "hammer": hammerChild, "flood": floodChild, "shortly": shortlyChild, "hold": holdChild, "tries": triesChild, "forge": forgeChild, "routed": routedChild, "oneway": onewayChild, "sendas": sendAsChild, "pingas": pingAsChild, "raw": rawChild, "odd": oddChild, "member": memberChild, "knock": knockChild, "heir": heirChild}
+var children = netlab.Children{"ping": pingChild, "talk": talkChild, "sendfrom": sendFromChild, "hear": hearChild, "hammer": hammerChild, "flood": floodChild, "shortly": shortlyChild, "hold": holdChild, "tries": triesChild, "forge": forgeChild, "routed": routedChild, "oneway": onewayChild, "sendas": sendAsChild, "pingas": pingAsChild, "raw": rawChild, "odd": oddChild, "member": memberChild, "knock": knockChild, "heir": heirChild, "passer": passerChild, "around": aroundChild, "powers": powersChild, "subflow": subflowChild}
 
 // talkChild keeps one connection to an echo server and says "ok" for each octet that came back, 50 ms
 // apart, until its input ends.

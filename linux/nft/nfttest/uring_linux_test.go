@@ -12,7 +12,13 @@ const (
 	ringEntries = 4
 	opSendmsg   = 9
 	opConnect   = 16
+	opSend      = 26
+	opSocket    = 45
+	opSendZC    = 47
 	enterEvents = 1
+	setupPoll   = 2 // a thread of the kernel's, of the maker's process, takes what is submitted (IORING_SETUP_SQPOLL)
+	sqeFixed    = 1 // the descriptor is one that is registered with the ring
+	sqeAsync    = 1 << 4
 	offSQ       = 0
 	offSQEs     = 0x10000000
 	sizeSQE     = 64
@@ -22,6 +28,7 @@ const (
 type ring struct {
 	fd   int
 	p    ringParams
+	with byte   // flags of what is submitted
 	area []byte // both queues, one mapping (Linux 5.4)
 	sqes []byte
 }
@@ -33,31 +40,60 @@ type ringParams struct {
 	cq                                                                     [10]uint32 // head, tail, mask, entries, overflow, cqes
 }
 
-func newRing() (*ring, error) {
-	r := &ring{}
+// bytes are the parameters, for another process that is to open the ring.
+func (p *ringParams) bytes() []byte { return (*[unsafe.Sizeof(*p)]byte)(unsafe.Pointer(p))[:] }
+
+func newRing() (*ring, error) { return newRingOf(0) }
+
+func newRingOf(flags uint32) (*ring, error) {
+	r := &ring{p: ringParams{flags: flags}}
 	fd, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, ringEntries, uintptr(unsafe.Pointer(&r.p)), 0)
 	if errno != 0 {
 		return nil, errno
 	}
 	r.fd = int(fd)
+	return r, r.open()
+}
+
+// open maps the queues of a ring, which may be another process's.
+func (r *ring) open() error {
 	size := max(r.p.sq[6]+r.p.sqEntries*4, r.p.cq[5]+r.p.cqEntries*16)
 	var err error
 	if r.area, err = unix.Mmap(r.fd, offSQ, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
-		return nil, err
+		return err
 	}
 	r.sqes, err = unix.Mmap(r.fd, offSQEs, int(r.p.sqEntries*sizeSQE), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
-	return r, err
+	return err
+}
+
+// register makes a file the ring's own, under the number 0.
+func (r *ring) register(fd int) error {
+	files := [1]int32{int32(fd)}
+	_, _, errno := unix.Syscall6(unix.SYS_IO_URING_REGISTER, uintptr(r.fd), 2, uintptr(unsafe.Pointer(&files)), 1, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 func (r *ring) word(offset uint32) *uint32 { return (*uint32)(unsafe.Pointer(&r.area[offset])) }
 
 // do submits one operation and waits for its result, an errno below 0.
 func (r *ring) do(op byte, fd int, addr unsafe.Pointer, length uint32, off uint64) unix.Errno {
+	return unix.Errno(max(0, -r.result(op, fd, addr, length, off)))
+}
+
+// socket makes one, or is an errno below 0.
+func (r *ring) socket(family, kind int) int32 {
+	return r.result(opSocket, family, nil, 0, uint64(kind))
+}
+
+func (r *ring) result(op byte, fd int, addr unsafe.Pointer, length uint32, off uint64) int32 {
 	tail := atomic.LoadUint32(r.word(r.p.sq[1]))
 	index := tail & *r.word(r.p.sq[2])
 	sqe := r.sqes[index*sizeSQE : (index+1)*sizeSQE]
 	clear(sqe)
-	sqe[0] = op
+	sqe[0], sqe[1] = op, r.with
 	*(*int32)(unsafe.Pointer(&sqe[4])) = int32(fd)
 	*(*uint64)(unsafe.Pointer(&sqe[8])) = off
 	*(*uint64)(unsafe.Pointer(&sqe[16])) = uint64(uintptr(addr))
@@ -71,14 +107,11 @@ func (r *ring) do(op byte, fd int, addr unsafe.Pointer, length uint32, off uint6
 			at := r.p.cq[5] + (head&*r.word(r.p.cq[2]))*16
 			res := *(*int32)(unsafe.Pointer(&r.area[at+8]))
 			atomic.StoreUint32(r.word(r.p.cq[0]), head+1)
-			if res < 0 {
-				return unix.Errno(-res)
-			}
-			return 0
+			return res
 		}
-		n, _, errno := unix.Syscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), submit, 1, enterEvents, 0, 0)
+		n, _, errno := unix.Syscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), submit, 1, enterEvents|uintptr(r.p.flags&setupPoll), 0, 0) // and wake that thread: the same bit
 		if errno != 0 && errno != unix.EINTR {
-			return errno
+			return -int32(errno)
 		}
 		if errno == 0 {
 			submit -= min(submit, n)
