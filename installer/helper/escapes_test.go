@@ -68,6 +68,97 @@ func TestEscapesAreKilled(t *testing.T) {
 	told("process 20 left its box")
 }
 
+// TestWhoIsFollowed: those that are proven to be in the leaf, not too many, and of a box that has ended nobody.
+func TestWhoIsFollowed(t *testing.T) {
+	r := newRig(t)
+	out := r.box(r.dial(operatorUID, 10), api.PlanIn{}, 20)
+	r.h.mu.Lock()
+	b := r.h.boxes[out.Lease]
+	r.h.mu.Unlock()
+	followed := func(pid int) bool {
+		r.h.follow(b, pid)
+		b.members.mu.Lock()
+		defer b.members.mu.Unlock()
+		return b.members.held[pid] != nil
+	}
+	in := func(pid int) *fakeProc {
+		p := r.w.spawn(pid, operatorUID)
+		r.w.change(p, func(p *fakeProc) { p.group = out.Lease })
+		return p
+	}
+	r.w.spawn(21, operatorUID)
+	ending := in(22)
+	in(23)
+	r.w.setHook(func(at string) error {
+		if at == "leaf of 22" {
+			ending.kill(r.w)
+		}
+		return nil
+	})
+	for pid, want := range map[int]bool{20: true, 21: false, 22: false, 23: true, 24: false} {
+		if followed(pid) != want {
+			t.Errorf("process %d: followed %v", pid, !want)
+		}
+	}
+	b.members.mu.Lock()
+	for pid := 1000; len(b.members.held) < maxMembers; pid++ {
+		b.members.held[pid] = handle{r.w, r.w.procs[23]}
+	}
+	b.members.mu.Unlock()
+	in(30)
+	if followed(30) {
+		t.Error("one more than may be")
+	}
+	b.members.close()
+	if followed(23) {
+		t.Error("of a box that has ended")
+	}
+	for _, pid := range []int{20, 23, 30} {
+		r.w.procs[pid].kill(r.w)
+	}
+	r.atRest()
+}
+
+// TestChildInDoubt: one that seemed to be a member's child outside is killed if it is still, behind the handle: neither
+// another process that has its number now, nor one that is inside, nor is one told of that has ended.
+func TestChildInDoubt(t *testing.T) {
+	for name, c := range map[string]struct {
+		point  string
+		change func(p *fakeProc, leaf string)
+		killed bool
+	}{
+		"outside":            {"", nil, true},
+		"no child any more":  {"open", func(p *fakeProc, _ string) { p.parent = 1 }, false},
+		"inside by now":      {"open", func(p *fakeProc, leaf string) { p.group = leaf }, false},
+		"it ended meanwhile": {"leaf of 22", func(p *fakeProc, _ string) { p.dead = true }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			out := r.box(r.dial(operatorUID, 10), api.PlanIn{}, 20)
+			r.h.mu.Lock()
+			b := r.h.boxes[out.Lease]
+			r.h.mu.Unlock()
+			events := r.watching()
+			child := r.w.spawn(22, operatorUID)
+			r.w.change(child, func(p *fakeProc) { p.parent = 20 })
+			r.w.setHook(func(at string) error {
+				if at == c.point {
+					r.w.change(child, func(p *fakeProc) { c.change(p, out.Lease) })
+				}
+				return nil
+			})
+			r.h.look(b)
+			r.w.setHook(nil)
+			if killed := r.dead(22) && c.point != "leaf of 22"; killed != c.killed || len(events.events) != map[bool]int{true: 1}[c.killed] {
+				t.Errorf("killed %v, %d events", killed, len(events.events))
+			}
+			r.w.procs[20].kill(r.w)
+			child.kill(r.w)
+			r.atRest()
+		})
+	}
+}
+
 // TestFailedJoinFreesNobody: when a process cannot be joined, it goes back, and nobody else of the box.
 func TestFailedJoinFreesNobody(t *testing.T) {
 	r := newRig(t)

@@ -296,6 +296,9 @@ func (t fakeTable) Refuse(ctx context.Context, v lease.Verdict) error {
 }
 
 func (t fakeTable) Refill(_ context.Context, all []lease.Verdict) error {
+	if err := t.w.pass("refill"); err != nil {
+		return err
+	}
 	t.w.mu.Lock()
 	defer t.w.mu.Unlock()
 	clear(t.w.table)

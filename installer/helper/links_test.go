@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gominimal/minhost/installer/api"
 	"github.com/gominimal/minhost/installer/lease"
@@ -62,6 +63,40 @@ func TestRulesByBox(t *testing.T) {
 	if v := r.held(web.Lease); len(v.Policy.Rules) != 1 || v.Policy.Rules[0].To.Addr().String() != again.Address {
 		t.Errorf("after a restart: %+v", v)
 	}
+}
+
+// TestRulesOfABoxThatEnds: the verdict of a box that ends meanwhile is not written anew because another one comes that it
+// names: it would stay.
+func TestRulesOfABoxThatEnds(t *testing.T) {
+	r := newRig(t)
+	w, other := r.dial(operatorUID, 10), r.dial(operatorUID, 11)
+	names := r.box(w, api.PlanIn{Name: "web", Policy: api.Policy{Egress: api.EgressRules, Rules: []api.Rule{{To: "box:api", Protocol: api.ProtocolTCP}}}}, 20)
+	plan := other.plan(api.PlanIn{Name: "api"})
+	r.w.spawn(21, operatorUID)
+	state := func(id string, want lease.State) {
+		r.eventually(id+" is "+string(want), func() bool {
+			r.h.mu.Lock()
+			defer r.h.mu.Unlock()
+			return r.h.boxes[id].State == want
+		})
+		time.Sleep(20 * time.Millisecond) // to the lock, where nobody is seen; a test that wins too early is green
+	}
+	r.h.mu.Lock()
+	b := r.h.boxes[names.Lease]
+	r.h.mu.Unlock()
+	b.changing.Lock()
+	w.begin("Teardown", api.TeardownIn{Lease: names.Lease, Secret: names.Secret, Kill: true})
+	state(names.Lease, lease.Ending)
+	other.begin("Attach", api.AttachIn{Lease: plan.Lease, PID: 21})
+	state(plan.Lease, lease.Attached)
+	b.changing.Unlock()
+	for _, w := range []*wire{w, other} {
+		if err := w.answered(); err != nil {
+			t.Error(err)
+		}
+	}
+	r.end(other, plan)
+	r.atRest()
 }
 
 // TestRulesByBoxAreChecked: nonsense is refused with the field that has it.

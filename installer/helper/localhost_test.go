@@ -3,6 +3,7 @@ package helper
 import (
 	"errors"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -208,5 +209,25 @@ func TestRestOfTheRange(t *testing.T) {
 	defer r.w.mu.Unlock()
 	if got := slices.Collect(maps.Keys(r.w.rest)); len(got) != 1 || got[0].String() != named.Address {
 		t.Errorf("kept: %v", got)
+	}
+}
+
+// TestDialled: the host as boxes see it is the host's localhost to those that have their own, and to nobody else.
+func TestDialled(t *testing.T) {
+	host, its := netip.AddrPortFrom(lease.HostAddress(), 80), netip.MustParseAddrPort("127.0.0.1:80")
+	other := netip.MustParseAddrPort("192.0.2.7:80")
+	for _, c := range []struct {
+		own      bool
+		mode     lease.Mode
+		to, want netip.AddrPort
+	}{{true, lease.ModeHost, host, its}, {true, lease.ModeHost, other, other}, {true, lease.ModeOwnIP, host, host}, {false, lease.ModeHost, host, host}} {
+		r := newRig(t, func(cfg *Config) {
+			if c.own {
+				cfg.Localhost = &fakeLocalhost{homes: map[uint64]lease.Home{}}
+			}
+		})
+		if got := r.h.dialled(lease.Lease{Mode: c.mode}, c.to); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
 	}
 }

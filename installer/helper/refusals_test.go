@@ -25,6 +25,7 @@ func TestRefusals(t *testing.T) {
 		r.h.Refused(Refused{Number: n, Protocol: "tcp", To: outside})
 	}
 	r.h.Refused(Refused{Number: n, Protocol: "tcp", To: netip.AddrPortFrom(netip.MustParseAddr(other.Address), 3000), Inbound: true})
+	r.h.Refused(Refused{Number: n, Protocol: "tcp", To: netip.AddrPortFrom(netip.MustParseAddr(web.Address), 3000)}) // its own
 	r.h.RefusedName(n, "udp", netip.Addr{}, "exa\x1bmple.com")
 	r.h.RefusedName(0, "tcp", netip.MustParseAddr(web.Address), "example.net")
 	r.h.Refused(Refused{Number: 60000, Protocol: "tcp", To: outside}) // of a lease that is gone
@@ -36,6 +37,7 @@ func TestRefusals(t *testing.T) {
 	want := []api.Refusal{
 		{Kind: api.RefusalKindAddress, Protocol: "tcp", Destination: "192.0.2.7", Port: 443, Count: 3},
 		{Kind: api.RefusalKindZone, Protocol: "tcp", Destination: other.Address, Port: 3000, Name: "api", Count: 1},
+		{Kind: api.RefusalKindAddress, Protocol: "tcp", Destination: web.Address, Port: 3000, Count: 1},
 		{Kind: api.RefusalKindName, Protocol: "udp", Destination: `exa\x1bmple.com`, Name: `exa\x1bmple.com`, Count: 1},
 		{Kind: api.RefusalKindName, Protocol: "tcp", Destination: "example.net", Name: "example.net", Count: 1},
 	}
