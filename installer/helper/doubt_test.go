@@ -40,6 +40,19 @@ func TestRulesInDoubt(t *testing.T) {
 	}
 }
 
+// TestNoSuchMethod: what the interface has not is not there, whoever asks, and in any letter case.
+func TestNoSuchMethod(t *testing.T) {
+	r := newRig(t)
+	for _, uid := range []uint32{0, operatorUID, strangerUID} {
+		w := r.dial(uid, 10+int(uid))
+		for _, name := range []string{"Open", "list", ""} {
+			if a := w.raw(`{"method":"dev.minimal.Host.` + name + `"}`); a.Error != "org.varlink.service.MethodNotFound" {
+				t.Errorf("uid %d, %q: %s %s", uid, name, a.Error, a.Parameters)
+			}
+		}
+	}
+}
+
 // TestUnknownIsABox: the connections of a process whose leaf cannot be read are counted as those of a box, and apart
 // from every box: neither its runner's account nor one that is known pays for them.
 func TestUnknownIsABox(t *testing.T) {

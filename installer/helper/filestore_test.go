@@ -42,12 +42,16 @@ func TestFileStore(t *testing.T) {
 	write("b0000000000000002.json", string(old))
 	write("b0000000000000003.json", string(whole))
 	write("notes.txt", "x")
+	write("notes.json", "x")
 	leases, broken := s.All()
 	if len(leases) != 1 || leases[0].ID != l.ID || len(broken) != 3 {
 		t.Errorf("%d leases, broken %v", len(leases), broken)
 	}
 	if leases, broken = s.All(); len(leases) != 1 || len(broken) != 0 {
 		t.Errorf("second start: %d leases, broken %v", len(leases), broken)
+	}
+	if _, err := os.Stat(filepath.Join(root, "leases", "notes.json")); err != nil {
+		t.Errorf("what is no lease's record was taken for one: %v", err)
 	}
 	for range 2 {
 		if err := s.Remove(l.ID); err != nil {
