@@ -2,10 +2,8 @@ package nft
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 
-	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -25,29 +23,21 @@ func (t *Table) PlaneClashes(ctx context.Context) ([]string, error) {
 func (t *Table) clashesOf(ctx context.Context, bits uint32) ([]string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	answers, err := t.conn.request(ctx, netlink.Message{
-		Header: netlink.Header{Type: nftType(unix.NFT_MSG_GETRULE), Flags: netlink.Request | netlink.Dump},
-		Data:   genHeader(unix.AF_UNSPEC, 0),
+	var out []string
+	err := t.conn.walk(ctx, everybodys(unix.NFT_MSG_GETRULE), func(of byte, data []byte) error {
+		r, err := readRule(data)
+		if err != nil || r.table == tableName && of == inetFamily {
+			return err
+		}
+		e, err := effectOf(r.expressions)
+		family := familyName(of)
+		for _, text := range e.clashes(bits) {
+			out = append(out, fmt.Sprintf("table %s %s, chain %s %s (nft -a list chain %s %s %s: handle %d)", family, r.table, r.chain, text, family, r.table, r.chain, r.handle))
+		}
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list rules of all tables: %w", err)
-	}
-	var out []string
-	for _, a := range answers {
-		if len(a.Data) < 4 {
-			continue
-		}
-		r, err := readMarks(a.Data[4:])
-		if err != nil {
-			return nil, fmt.Errorf("read a rule: %w", err)
-		}
-		if r.table == tableName && a.Data[0] == inetFamily {
-			continue
-		}
-		family := familyName(a.Data[0])
-		for _, text := range r.effect.clashes(bits) {
-			out = append(out, fmt.Sprintf("table %s %s, chain %s %s (nft -a list chain %s %s %s: handle %d)", family, r.table, r.chain, text, family, r.table, r.chain, r.handle))
-		}
 	}
 	older, err := legacyClashes(bits)
 	return append(out, older...), err
@@ -75,28 +65,4 @@ func (e effect) clashes(ours uint32) (out []string) {
 		out = append(out, fmt.Sprintf("copies the mark bits %#x between packets and connections", bits))
 	}
 	return out
-}
-
-// markingRule is a rule of somebody.
-type markingRule struct {
-	table, chain string
-	handle       uint64
-	effect       effect
-}
-
-func readMarks(data []byte) (r markingRule, err error) {
-	err = attributes(data, func(t uint16, v []byte) (err error) {
-		switch t {
-		case attrTable:
-			r.table = cstring(v)
-		case unix.NFTA_RULE_CHAIN:
-			r.chain = cstring(v)
-		case unix.NFTA_RULE_HANDLE:
-			r.handle = binary.BigEndian.Uint64(v)
-		case unix.NFTA_RULE_EXPRESSIONS:
-			r.effect, err = effectOf(v)
-		}
-		return err
-	})
-	return r, err
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/google/nftables/expr"
-	"golang.org/x/sys/unix"
 )
 
 // Refusals counts the packets that the table refused to boxes since it was filled: all of them, and those
@@ -27,22 +26,10 @@ func (t *Table) Refusals(ctx context.Context) (refused, told uint64, err error) 
 
 // counters tells the counters of each rule of the table that has some, in order.
 func (c *conn) counters(ctx context.Context, each func(chain string, counts []expr.Counter)) error {
-	return c.dump(ctx, unix.NFT_MSG_GETRULE, func(data []byte) error {
-		var table, chain string
-		var counts []expr.Counter
-		err := attributes(data, func(t uint16, v []byte) (err error) {
-			switch t {
-			case attrTable:
-				table = cstring(v)
-			case unix.NFTA_RULE_CHAIN:
-				chain = cstring(v)
-			case unix.NFTA_RULE_EXPRESSIONS:
-				counts, err = countersOf(v)
-			}
-			return err
-		})
-		if err == nil && table == tableName && len(counts) > 0 {
-			each(chain, counts)
+	return c.rules(ctx, func(r someRule) error {
+		counts, err := countersOf(r.expressions)
+		if err == nil && len(counts) > 0 {
+			each(r.chain, counts)
 		}
 		return err
 	})

@@ -28,9 +28,15 @@ func renderWire(list []byte) (string, error) {
 
 // expression reads one with its name.
 func expression(v []byte) (expr.Any, error) {
-	var name string
-	var data []byte
-	err := attributes(v, func(t uint16, v []byte) error {
+	name, data, err := nameAndData(v)
+	if err != nil {
+		return nil, err
+	}
+	return decode(name, data), nil
+}
+
+func nameAndData(expression []byte) (name string, data []byte, err error) {
+	err = attributes(expression, func(t uint16, v []byte) error {
 		switch t {
 		case unix.NFTA_EXPR_NAME:
 			name = cstring(v)
@@ -39,10 +45,7 @@ func expression(v []byte) (expr.Any, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return decode(name, data), nil
+	return name, data, err
 }
 
 // decode reads one expression. What it can't read is opaque, so that a rule of somebody else in our

@@ -15,26 +15,15 @@ type content struct{ own, packet, connection uint32 }
 func effectOf(list []byte) (e effect, err error) {
 	registers := map[uint32]content{}
 	err = attributes(list, func(_ uint16, v []byte) error {
-		var name string
-		var data []byte
-		err := attributes(v, func(t uint16, v []byte) error {
-			switch t {
-			case unix.NFTA_EXPR_NAME:
-				name = cstring(v)
-			case unix.NFTA_EXPR_DATA:
-				data = v
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		if name == "target" {
+		name, data, err := nameAndData(v)
+		switch {
+		case err != nil:
+		case name == "target":
 			e.join(targetEffect(data))
-			return nil
+		default:
+			e.join(follow(registers, decode(name, data)))
 		}
-		e.join(follow(registers, decode(name, data)))
-		return nil
+		return err
 	})
 	return e, err
 }

@@ -2,7 +2,6 @@ package nft
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,38 +9,27 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 )
 
 // Neighbours lists the other firewalls that packets of boxes pass. It only reads. An older iptables is named
 // when it has a filter table, with rules in it or not: to look inside is not worth another interface.
 func (t *Table) Neighbours(ctx context.Context) ([]Neighbour, error) {
+	var chains []chain
 	t.mu.Lock()
-	answers, err := t.conn.request(ctx, netlink.Message{
-		Header: netlink.Header{Type: nftType(unix.NFT_MSG_GETCHAIN), Flags: netlink.Request | netlink.Dump},
-		Data:   genHeader(unix.AF_UNSPEC, 0),
+	err := t.conn.walk(ctx, everybodys(unix.NFT_MSG_GETCHAIN), func(family byte, data []byte) error {
+		if family != inetFamily && family != unix.NFPROTO_IPV4 && family != unix.NFPROTO_IPV6 {
+			return nil
+		}
+		c, err := readChainOf(data)
+		if c.family = familyName(family); c.table != tableName || family != inetFamily {
+			chains = append(chains, c)
+		}
+		return err
 	})
 	t.mu.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("list chains of all tables: %w", err)
-	}
-	var chains []chain
-	for _, a := range answers {
-		if len(a.Data) < 4 {
-			continue
-		}
-		family := a.Data[0]
-		if family != inetFamily && family != unix.NFPROTO_IPV4 && family != unix.NFPROTO_IPV6 {
-			continue
-		}
-		c, err := readChainOf(a.Data[4:])
-		if err != nil {
-			return nil, fmt.Errorf("read a chain: %w", err)
-		}
-		if c.family = familyName(family); c.table != tableName || family != inetFamily {
-			chains = append(chains, c)
-		}
 	}
 	all := neighbours(chains)
 	for _, f := range legacyFamilies {
@@ -69,13 +57,13 @@ func readChainOf(data []byte) (c chain, err error) {
 		case unix.NFTA_CHAIN_TYPE:
 			kind = cstring(v)
 		case unix.NFTA_CHAIN_USE:
-			c.rules = int(number32(v))
+			c.rules = int(num(v))
 		case unix.NFTA_CHAIN_POLICY:
-			c.drops = number32(v) == 0 // NF_DROP
+			c.drops = num(v) == 0 // NF_DROP
 		case unix.NFTA_CHAIN_HOOK:
 			return attributes(v, func(t uint16, v []byte) error {
 				if t == unix.NFTA_HOOK_HOOKNUM {
-					number = number32(v)
+					number = num(v)
 				}
 				return nil
 			})
@@ -86,11 +74,4 @@ func readChainOf(data []byte) (c chain, err error) {
 		c.hook = map[uint32]string{unix.NF_INET_LOCAL_IN: "input", unix.NF_INET_LOCAL_OUT: "output"}[number]
 	}
 	return c, err
-}
-
-func number32(v []byte) uint32 {
-	if len(v) != 4 {
-		return 0
-	}
-	return binary.BigEndian.Uint32(v)
 }

@@ -75,21 +75,16 @@ func (b *batch) addTable(flags uint32) {
 
 // tableFlags are those that the table has, if there is one.
 func (c *conn) tableFlags(ctx context.Context) (flags uint32, present bool, err error) {
-	var b batch
-	b.put(unix.NFT_MSG_GETTABLE, 0)
-	answers, err := c.request(ctx, b.messages[0])
+	err = c.get(ctx, unix.NFT_MSG_GETTABLE, 0, func(data []byte) error {
+		return attributes(data, func(t uint16, v []byte) error {
+			if t == unix.NFTA_TABLE_FLAGS {
+				flags = num(v)
+			}
+			return nil
+		})
+	})
 	if errors.Is(err, unix.ENOENT) {
 		return 0, false, nil
-	}
-	for _, a := range answers {
-		if err == nil && len(a.Data) > 4 {
-			err = attributes(a.Data[4:], func(t uint16, v []byte) error {
-				if t == unix.NFTA_TABLE_FLAGS {
-					flags = num(v)
-				}
-				return nil
-			})
-		}
 	}
 	if err != nil {
 		return 0, false, fmt.Errorf("look for table inet %s: %w", tableName, err)

@@ -19,27 +19,25 @@ func (c *conn) listElements(ctx context.Context, set string) ([]Element, error) 
 	return out, err
 }
 
-// find returns the element of a map or set that has this key.
-func (c *conn) find(ctx context.Context, set string, key string) (Element, bool, error) {
+// element asks for the element of a map or set that has this key: ENOENT when none has.
+func (c *conn) element(ctx context.Context, set, key string, f func(data []byte) error) error {
 	var b batch
-	b.put(unix.NFT_MSG_GETSETELEM, 0, attr(unix.NFTA_SET_ELEM_LIST_SET, cstr(set)), b.list([]Element{{Key: key}}, time.Time{}))
-	answers, err := c.request(ctx, b.messages[0])
-	if errors.Is(err, unix.ENOENT) {
-		return Element{}, false, nil
-	}
-	if err != nil {
+	return c.get(ctx, unix.NFT_MSG_GETSETELEM, 0, f, attr(unix.NFTA_SET_ELEM_LIST_SET, cstr(set)), b.list([]Element{{Key: key}}, time.Time{}))
+}
+
+// find returns that element.
+func (c *conn) find(ctx context.Context, set, key string) (e Element, present bool, err error) {
+	err = c.element(ctx, set, key, func(data []byte) error {
+		es, err := readElements(data)
+		if err == nil && len(es) == 1 {
+			e, present = es[0], true
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return Element{}, false, fmt.Errorf("look into set %s: %w", set, err)
 	}
-	for _, a := range answers {
-		if len(a.Data) < 4 {
-			continue
-		}
-		es, err := readElements(a.Data[4:])
-		if err == nil && len(es) == 1 {
-			return es[0], true, nil
-		}
-	}
-	return Element{}, false, nil
+	return e, present, nil
 }
 
 func readElements(data []byte) ([]Element, error) {

@@ -3,7 +3,6 @@ package nft
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/mdlayher/netlink"
@@ -36,31 +35,6 @@ func num(v []byte) uint32 {
 		return 0
 	}
 	return binary.BigEndian.Uint32(v)
-}
-
-// dump lists objects of the table and calls f with the payload of each.
-func (c *conn) dump(ctx context.Context, message uint16, f func(data []byte) error, attrs ...netlink.Attribute) error {
-	var b batch
-	b.put(message, netlink.Dump, attrs...)
-	if b.err != nil {
-		return b.err
-	}
-	answers, err := c.request(ctx, b.messages[0])
-	if errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, a := range answers {
-		if len(a.Data) < 4 {
-			continue
-		}
-		if err := f(a.Data[4:]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // listed is what the kernel has under the table's name. Definitions and rules are text, as rendered
@@ -173,21 +147,10 @@ func hook(c *Chain) *Hook {
 }
 
 func (c *conn) listRules(ctx context.Context, l *listed) error {
-	return c.dump(ctx, unix.NFT_MSG_GETRULE, func(data []byte) error {
-		var table, chain, text string
-		err := attributes(data, func(t uint16, v []byte) (err error) {
-			switch t {
-			case attrTable:
-				table = cstring(v)
-			case unix.NFTA_RULE_CHAIN:
-				chain = cstring(v)
-			case unix.NFTA_RULE_EXPRESSIONS:
-				text, err = renderWire(v)
-			}
-			return err
-		})
-		if err == nil && table == tableName {
-			l.rules[chain] = append(l.rules[chain], text)
+	return c.rules(ctx, func(r someRule) error {
+		text, err := renderWire(r.expressions)
+		if err == nil {
+			l.rules[r.chain] = append(l.rules[r.chain], text)
 		}
 		return err
 	})

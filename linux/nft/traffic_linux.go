@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"time"
 
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
@@ -69,17 +68,8 @@ func (t *Table) keepCounts(ctx context.Context, gone []setElement) {
 		if !sets[e.set] {
 			continue
 		}
-		var b batch
-		b.put(unix.NFT_MSG_GETSETELEM, 0, attr(unix.NFTA_SET_ELEM_LIST_SET, cstr(e.set)), b.list([]Element{{Key: e.Key}}, time.Time{}))
-		answers, err := t.conn.request(ctx, b.messages[0])
-		if err != nil {
-			continue // it has ended by itself, or the table is not as it was left: then it is refilled
-		}
-		for _, a := range answers {
-			if len(a.Data) > 4 {
-				_ = readCounts(a.Data[4:], e.set, t.before)
-			}
-		}
+		// An error: it has ended by itself, or the table is not as it was left, and is refilled then.
+		_ = t.conn.element(ctx, e.set, e.Key, func(data []byte) error { return readCounts(data, e.set, t.before) })
 	}
 }
 
