@@ -40,6 +40,13 @@ func TestRulesInDoubt(t *testing.T) {
 	}
 }
 
+// TestUnknownPeer: a peer of which nobody can tell whether it lives may do nothing.
+func TestUnknownPeer(t *testing.T) {
+	if (Peer{}).Alive() == nil {
+		t.Error("it is taken for one that lives")
+	}
+}
+
 // TestNoSuchMethod: what the interface has not is not there, whoever asks, and in any letter case.
 func TestNoSuchMethod(t *testing.T) {
 	r := newRig(t)

@@ -105,6 +105,20 @@ func TestRuleEndsAtLast(t *testing.T) {
 	}
 }
 
+// TestRuleEndsByItself: nobody needs to remind the helper of an end that came with a plan, and one that was over when the
+// box was attached is none of its rules.
+func TestRuleEndsByItself(t *testing.T) {
+	r := newRig(t)
+	w := r.dial(operatorUID, 10)
+	plan := w.plan(api.PlanIn{Name: "web", Policy: twoRules(1)})
+	r.advance(2 * time.Second)
+	r.w.spawn(20, operatorUID)
+	if err := w.call("Attach", api.AttachIn{Lease: plan.Lease, PID: 20}, nil); err != nil {
+		t.Fatal(err)
+	}
+	r.eventually("the rule is out", func() bool { return r.rules(plan.Lease) == 1 })
+}
+
 // TestRuleEndsUnseen: a rule that ended while no helper lived is not live for a moment under the next, which
 // cuts its flows; nor is one that ended before its box was attached, for longer than the kernel keeps it.
 func TestRuleEndsUnseen(t *testing.T) {
