@@ -32,6 +32,9 @@ func TestWithoutBelt(t *testing.T) {
 				"systemctl stop minhost-helper.service",
 				"systemctl stop minhost-helper.socket minhost-helper.service",
 				"! systemctl stop minhost-table.socket",
+				"kill -9 $(systemctl show --value -p MainPID minhost-tree.service)",
+				"kill -9 $(systemctl show --value -p MainPID minhost-tree.service) $(systemctl show --value -p MainPID minhost-helper.service)",
+				"systemctl isolate multi-user.target",
 			} {
 				h.Sh(line)
 				// The service manager alone may have the socket now.
