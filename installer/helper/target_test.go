@@ -3,6 +3,7 @@ package helper
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -223,6 +224,41 @@ func TestExpelInDoubt(t *testing.T) {
 	}
 	if n := restored.Load(); n != 1 {
 		t.Errorf("%d processes were sent back", n)
+	}
+	w.c.Close()
+	r.atRest()
+}
+
+// TestExpelOfTheDead: a child that came along and has ended is no trouble that anybody reads of.
+func TestExpelOfTheDead(t *testing.T) {
+	var trouble atomic.Int32
+	r := newRig(t, func(c *Config) {
+		c.Log = slog.New(heard{c.Log.Handler(), func(text string) {
+			if text == "send back" {
+				trouble.Add(1)
+			}
+		}})
+	})
+	w := r.dial(operatorUID, 10)
+	plan := w.plan(api.PlanIn{})
+	r.w.change(r.w.spawn(20, operatorUID), func(p *fakeProc) { p.children = true })
+	child := r.w.spawn(21, operatorUID)
+	r.w.setHook(func(at string) error {
+		switch at {
+		case "moved":
+			r.w.change(child, func(p *fakeProc) { p.group = plan.Lease })
+		case "have pids":
+			r.w.mu.Lock()
+			delete(r.w.procs, 21)
+			r.w.mu.Unlock()
+		}
+		return nil
+	})
+	if err := w.call("Attach", api.AttachIn{Lease: plan.Lease, PID: 20}, nil); shortName(err) != "ProcessRefused" {
+		t.Error(err)
+	}
+	if trouble.Load() != 0 {
+		t.Error("it is told as a failure")
 	}
 	w.c.Close()
 	r.atRest()
