@@ -26,22 +26,26 @@ func (h *Helper) cut(b *box) (int, error) {
 	if !due || h.cfg.Table == nil {
 		return 0, nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.life), cutTime)
+	n, err := h.endFlows(b)
+	ctx, cancel := h.whateverCalls()
 	defer cancel()
-	n, err := h.endFlows(ctx, b)
 	h.mu.Lock()
 	first := err != nil && !b.uncut
 	b.uncut = err != nil
 	b.Cutting = err != nil // in the record too: the next helper ends them otherwise
 	h.mu.Unlock()
-	switch {
-	case first:
+	if first {
 		h.spawn(func(ctx context.Context) { h.recut(ctx, b, h.cfg.RetryAfter) })
+	}
+	if err != nil {
 		return n, errors.Join(err, h.enforce(ctx, b))
-	case err != nil:
-		return n, err
 	}
 	return n, errors.Join(h.enforce(ctx, b), h.record(b))
+}
+
+// whateverCalls bounds what the end of a call does not stop.
+func (h *Helper) whateverCalls() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(h.life), cutTime)
 }
 
 // keep gives a box another policy, under which what lives, lives on. h.mu is held.
@@ -53,7 +57,9 @@ func (b *box) renew(p lease.Policy) {
 	b.Generation ^= 1
 }
 
-func (h *Helper) endFlows(ctx context.Context, b *box) (int, error) {
+func (h *Helper) endFlows(b *box) (int, error) {
+	ctx, cancel := h.whateverCalls()
+	defer cancel()
 	groups, err := b.leaf.IDs()
 	if err != nil {
 		return 0, err
@@ -84,7 +90,7 @@ func (h *Helper) farewell(ctx context.Context, b *box) {
 	}
 	err = h.enforce(ctx, b)
 	if err == nil {
-		_, err = h.endFlows(ctx, b)
+		_, err = h.endFlows(b)
 	}
 	if err != nil {
 		h.log.Warn("peers are not told", "lease", b.ID, "box", b.Name, "cause", err)

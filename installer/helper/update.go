@@ -56,7 +56,7 @@ func (h *Helper) replace(ctx context.Context, b *box, in api.Policy) error {
 	// The policy counts from here on, whatever becomes of older flows: it is not taken back.
 	ended, err := h.cut(b)
 	if err != nil {
-		return internal("the new policy is live, but older flows may be too", err)
+		return internal("the new policy is live, but older flows could not be ended: until they are, those to the box and over loopback are refused, new ones too", err)
 	}
 	h.log.Info("updated", "lease", b.ID, "box", b.Name, "egress", p.Egress, "rules", len(p.Rules), "ended", ended)
 	h.tell(b, api.EventKindUpdated, "policy updated")
