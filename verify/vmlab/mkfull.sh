@@ -13,7 +13,7 @@ if [ -n "${proxy:-}" ] && [ "$proxy" != DIRECT ]; then
 	export http_proxy="$proxy"
 fi
 
-rm -rf "$root.part"
+rm -rf --one-file-system "$root.part"
 cp -a "$base" "$root.part"
 cd "$root.part"
 mv etc/resolv.conf etc/resolv.conf.lab

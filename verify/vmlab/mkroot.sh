@@ -27,8 +27,13 @@ if [ -n "${proxy:-}" ] && [ "$proxy" != DIRECT ]; then
 	export http_proxy="$proxy"
 fi
 
-rm -rf "$root.part"
-debootstrap --variant=minbase --include="$include" "$suite" "$root.part" "$mirror"
+# A suite that is newer than this machine's debootstrap is made as sid is.
+script=
+[ -e "/usr/share/debootstrap/scripts/$suite" ] || script=sid
+
+# One file system: what a killed build left mounted in there is not this script's to empty.
+rm -rf --one-file-system "$root.part"
+debootstrap --variant=minbase --include="$include" "$suite" "$root.part" "$mirror" ${script:+"$script"}
 
 cd "$root.part"
 rm -rf var/cache/apt/* var/lib/apt/lists/* usr/share/doc/* usr/share/man/* usr/share/locale/*

@@ -8,7 +8,7 @@ export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=
 
 root=$1
 out=$2
-rm -rf "$out.part"
+rm -rf --one-file-system "$out.part"
 mkdir -p "$out.part/modules"
 
 kernel=$(cd "$root/lib/modules" && echo *)
@@ -62,5 +62,5 @@ done
 rm -rf "$root"/boot/initrd* "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/*
 
 mke2fs -q -t ext4 -d "$root" -L root -E lazy_itable_init=1,lazy_journal_init=1 "$out.part/disk" 1400M
-rm -rf "$out"
+rm -rf --one-file-system "$out"
 mv "$out.part" "$out"
