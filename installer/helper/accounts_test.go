@@ -134,6 +134,21 @@ func TestHolding(t *testing.T) {
 	}
 }
 
+// TestForgetful: accounts that call no more are not remembered for ever, those that wait for their turn are.
+func TestForgetful(t *testing.T) {
+	a := newAccounts()
+	for i := range maxForgetful {
+		a.rates[account{uid: uint32(i + 1)}] = &bucket{}
+	}
+	a.rates[account{uid: 1}] = &bucket{taken: 1e9, at: time.Now()}
+	if err := a.pace(t.Context(), account{uid: 1 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	if a.rates[account{uid: 1}] == nil || len(a.rates) != 2 {
+		t.Errorf("%d are remembered", len(a.rates))
+	}
+}
+
 // TestConnectionsFromInside: a box cannot use up the connections of its runner's account.
 func TestConnectionsFromInside(t *testing.T) {
 	r := newRig(t)

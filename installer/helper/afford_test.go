@@ -81,22 +81,22 @@ func TestAffordAfterUpdate(t *testing.T) {
 }
 
 // heavy is a table in which every rule takes a thousand elements.
-type heavy struct{ fakeTable }
+type heavy struct{ *weighing }
 
-func (h heavy) Elements(all []lease.Verdict) int { return 1000 * h.fakeTable.Elements(all) }
+func (h heavy) Elements(all []lease.Verdict) int { return 1000 * h.weighing.Elements(all) }
 
 // TestAffordLimits: one account is bounded, the elements of others do not count against it, root is bounded by the table
-// alone; a policy that replaces another is not counted beside it.
+// alone; a policy that replaces another is not counted beside it, nor is one that others have too.
 func TestAffordLimits(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.Table = heavy{c.Table.(fakeTable)} })
+	r := newRig(t, func(c *Config) { c.Table = heavy{&weighing{fakeTable: c.Table.(fakeTable)}} })
 	w, other, root := r.dial(operatorUID, 100), r.dial(otherUID, 101), r.dial(0, 102)
-	plan := func(w *wire) error {
-		return w.call("Plan", api.PlanIn{Mode: api.ModeHost, Policy: rules(1, 80)}, nil)
+	plan := func(w *wire, port int) error {
+		return w.call("Plan", api.PlanIn{Mode: api.ModeHost, Policy: rules(1, port)}, nil)
 	}
-	fill := func(w *wire, many int) {
+	fill := func(w *wire, ports ...int) {
 		t.Helper()
-		for range many {
-			if err := plan(w); err != nil {
+		for _, port := range ports {
+			if err := plan(w, port); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -107,18 +107,18 @@ func TestAffordLimits(t *testing.T) {
 			t.Errorf("%v, want the limit %d", err, limit)
 		}
 	}
-	fill(w, 4)
-	box := r.box(w, api.PlanIn{Policy: rules(1, 81)}, 200)
-	large(plan(w), maxElements)
-	for _, port := range []int{82, 83} {
+	fill(other, 1, 2, 3, 4, 5)
+	large(plan(other, 6), maxElements)
+	fill(w, 11, 11, 11, 11, 11, 11, 12, 13, 14)
+	box := r.box(w, api.PlanIn{Policy: rules(1, 15)}, 200)
+	large(plan(w, 16), maxElements)
+	for _, port := range []int{17, 18} {
 		in := api.UpdateIn{Lease: box.Lease, Secret: box.Secret, Policy: new(rules(1, port))}
 		if err := w.call("Update", in, nil); err != nil {
 			t.Errorf("as much in the place of as much: %v", err)
 		}
 	}
-	fill(other, 5)
-	large(plan(other), maxElements)
-	fill(root, 10)
-	large(plan(root), maxAllElements)
+	fill(root, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30)
+	large(plan(root, 31), maxAllElements)
 	r.w.procs[200].kill(r.w)
 }

@@ -29,7 +29,6 @@ func TestMessageBounds(t *testing.T) {
 		if a, err := w.receive(); err != nil || a.Error != "dev.minimal.Host.MessageTooLarge" {
 			t.Errorf("%s: %v %s", name, err, a.Error)
 		}
-		w.c.CloseWrite()
 		if _, err := w.receive(); !errors.Is(err, io.EOF) {
 			t.Errorf("%s: the connection goes on: %v", name, err)
 		}

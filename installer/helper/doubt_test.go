@@ -136,6 +136,9 @@ func TestRootMay(t *testing.T) {
 		t.Errorf("attach of another's plan: %v", err)
 	}
 	box := r.box(owner, api.PlanIn{Name: "web"}, 20)
+	if err := root.call("Explain", api.ExplainIn{Box: "web", Destination: "192.0.2.7:443"}, nil); err != nil {
+		t.Errorf("explain: %v", err)
+	}
 	for _, method := range []string{"Join", "Listen", "Update", "Adopt", "Teardown"} { // another user's process, too
 		if err := root.call(method, params(method, box), nil); err != nil {
 			t.Errorf("%s: %v", method, err)
