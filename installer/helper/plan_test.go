@@ -148,8 +148,10 @@ func TestFailedPlanReservedNothing(t *testing.T) {
 func TestPlanOfAHelperThatEnds(t *testing.T) {
 	r := newRig(t)
 	w := r.dial(operatorUID, 10)
+	making := make(chan struct{})
 	r.w.setHook(func(at string) error {
 		if at == "mkdir" {
+			close(making)
 			r.cancel()
 			r.h.mu.Lock()
 			c := r.h.names["web"].owner
@@ -159,6 +161,7 @@ func TestPlanOfAHelperThatEnds(t *testing.T) {
 		return nil
 	})
 	w.begin("Plan", api.PlanIn{Name: "web", Mode: api.ModeHost, Policy: api.Policy{Egress: api.EgressDeny}})
+	<-making
 	r.stop()
 	r.atRest()
 }
