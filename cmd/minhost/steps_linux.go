@@ -112,6 +112,7 @@ func systemdSteps(env *environment, l linux.Layout, disk *host.Disk, gate host.G
 	for _, s := range resolved.UnmanagedSteps(disk, resolved.SystemBus(), resolved.DefaultParams().Link) {
 		all = append(all, s)
 	}
+	all = append(all, resolved.NewDelegateStep(disk, resolved.SystemBus(), resolved.DefaultParams()))
 	names := namesStep(gate)
 	names.Keeper = systemd.Service{Systemctl: ctl, Name: systemd.NamesService}
 	return append(all, names), nil

@@ -10,37 +10,14 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// Bus is systemd-resolved as the step sees it.
-type Bus interface {
-	// Running says whether resolved has its name on the bus. No bus at all: false, nil.
-	Running(context.Context) (bool, error)
-	// Servers lists what is configured anywhere, and what FallbackDNS= holds.
-	Servers(context.Context) (servers, fallback []Server, err error)
-	// Link reads the state of a link. ErrNoLink while resolved has not heard of it.
-	Link(ctx context.Context, index int) (State, error)
-	// Set configures a link, the switch last. ErrNoLink and ErrManaged as they come.
-	Set(ctx context.Context, index int, want State) error
-	// Revert takes everything back that was set on a link. Lookups that wait for an answer of its servers fail
-	// at once.
-	Revert(ctx context.Context, index int) error
-	// Resolve looks an IPv4 address up as a program would.
-	Resolve(ctx context.Context, name string) ([]netip.Addr, error)
-}
-
-var (
-	// ErrNoLink: resolved does not know the link, or not yet.
-	ErrNoLink = errors.New("systemd-resolved does not know the link")
-	// ErrManaged: networkd manages the link, and resolved takes its settings from there only.
-	ErrManaged = errors.New("systemd-networkd manages the link")
-)
-
 const (
-	resolveName  = "org.freedesktop.resolve1"
-	resolvePath  = "/org/freedesktop/resolve1"
-	managerIface = resolveName + ".Manager"
-	linkIface    = resolveName + ".Link"
-	callTimeout  = 5 * time.Second
-	inet         = 2 // AF_INET, the same number on every Linux
+	resolveName   = "org.freedesktop.resolve1"
+	resolvePath   = "/org/freedesktop/resolve1"
+	managerIface  = resolveName + ".Manager"
+	linkIface     = resolveName + ".Link"
+	delegateIface = resolveName + ".DnsDelegate"
+	callTimeout   = 5 * time.Second
+	inet          = 2 // AF_INET, the same number on every Linux
 )
 
 // DBus is the Bus of the running host. Open makes a connection of its own; every use of it closes it

@@ -23,7 +23,9 @@ type fakeResolved struct {
 	mu    sync.Mutex
 	calls []string
 	link  map[string]dbus.Variant
-	fail  map[string]string // method -> error name
+	// manager are the properties of the whole.
+	manager map[string]dbus.Variant
+	fail    map[string]string // method -> error name
 }
 
 const busConfig = `<busconfig><type>session</type><listen>unix:path=SOCKET</listen><auth>EXTERNAL</auth>
@@ -120,14 +122,14 @@ func (f *fakeResolved) methods() map[string]any {
 func serveFake(t *testing.T, conn *dbus.Conn) *fakeResolved {
 	t.Helper()
 	f := &fakeResolved{link: map[string]dbus.Variant{"ScopesMask": dbus.MakeVariant(uint64(1))}, fail: map[string]string{}}
+	f.manager = map[string]dbus.Variant{
+		"DNSEx":         dbus.MakeVariant([]wireServer{{2, 2, []byte{192, 168, 20, 1}, 0, ""}, {7, 2, []byte{127, 0, 0, 1}, 15353, ""}}),
+		"FallbackDNSEx": dbus.MakeVariant([]wireServer{{0, 2, []byte{1, 1, 1, 1}, 0, "cloudflare-dns.com"}}),
+	}
 	get := func(iface, name string) (dbus.Variant, *dbus.Error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		manager := map[string]dbus.Variant{
-			"DNSEx":         dbus.MakeVariant([]wireServer{{2, 2, []byte{192, 168, 20, 1}, 0, ""}, {7, 2, []byte{127, 0, 0, 1}, 15353, ""}}),
-			"FallbackDNSEx": dbus.MakeVariant([]wireServer{{0, 2, []byte{1, 1, 1, 1}, 0, "cloudflare-dns.com"}}),
-		}
-		v, ok := map[string]map[string]dbus.Variant{managerIface: manager, linkIface: f.link}[iface][name]
+		v, ok := map[string]map[string]dbus.Variant{managerIface: f.manager, linkIface: f.link}[iface][name]
 		if !ok {
 			return v, dbus.NewError("org.freedesktop.DBus.Error.UnknownProperty", nil)
 		}

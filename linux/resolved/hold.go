@@ -103,6 +103,13 @@ func (s *NamesStep) hold(ctx context.Context, k *keeping, now time.Time) (line, 
 	if err != nil {
 		return "", "", err
 	}
+	if yes, _, err := s.delegated(ctx); yes || err != nil {
+		k.right = k.right || yes
+		if yes && there && link.Ours {
+			err = s.delete(ctx)
+		}
+		return "by a delegate; " + path.String(), "", err
+	}
 	harm, err := s.wouldHarm(ctx, link.Index)
 	if err != nil {
 		return "", "", err

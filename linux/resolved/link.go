@@ -2,6 +2,7 @@ package resolved
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 )
 
@@ -38,3 +39,29 @@ type Links interface {
 	// Delete removes it; nil when it is gone.
 	Delete(ctx context.Context, name string) error
 }
+
+// Bus is systemd-resolved as the step sees it.
+type Bus interface {
+	// Running says whether resolved has its name on the bus. No bus at all: false, nil.
+	Running(context.Context) (bool, error)
+	// Servers lists what is configured anywhere, and what FallbackDNS= holds.
+	Servers(context.Context) (servers, fallback []Server, err error)
+	// Link reads the state of a link. ErrNoLink while resolved has not heard of it.
+	Link(ctx context.Context, index int) (State, error)
+	// Set configures a link, the switch last. ErrNoLink and ErrManaged as they come.
+	Set(ctx context.Context, index int, want State) error
+	// Revert takes everything back that was set on a link. Lookups that wait for an answer of its servers fail
+	// at once.
+	Revert(ctx context.Context, index int) error
+	// Delegate reads a delegate by its name. ErrNoDelegate and ErrNoDelegates as they come.
+	Delegate(ctx context.Context, name string) (Delegate, error)
+	// Resolve looks an IPv4 address up as a program would.
+	Resolve(ctx context.Context, name string) ([]netip.Addr, error)
+}
+
+var (
+	// ErrNoLink: resolved does not know the link, or not yet.
+	ErrNoLink = errors.New("systemd-resolved does not know the link")
+	// ErrManaged: networkd manages the link, and resolved takes its settings from there only.
+	ErrManaged = errors.New("systemd-networkd manages the link")
+)

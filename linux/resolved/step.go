@@ -20,7 +20,7 @@ const NamesID installer.ID = "names"
 // more than 3 s on an emulated processor that others use too.
 const settleWait = 10 * time.Second
 
-// NamesStep has the link, configured and working. Optional: without it every name still resolves
+// NamesStep has the link, configured and working, and none where a delegate does its work. Optional: without it every name still resolves
 // for whoever asks the answerer.
 type NamesStep struct {
 	Params Params
@@ -79,6 +79,17 @@ func (s *NamesStep) Probe(ctx context.Context) (installer.Observation, error) {
 	if err != nil {
 		return obs, err
 	}
+	later := false
+	if blocked == "" {
+		yes := false
+		yes, later, err = s.delegated(ctx)
+		if yes {
+			err = s.byDelegate(ctx, there && link.Ours, path, &obs)
+		}
+		if yes || err != nil {
+			return obs, err
+		}
+	}
 	if there && !link.Ours {
 		obs.State, obs.Detail = installer.Foreign, fmt.Sprintf("a link %s exists that minhost did not make", s.Params.Link)
 		obs.Next = "ip -d link show " + s.Params.Link
@@ -88,6 +99,10 @@ func (s *NamesStep) Probe(ctx context.Context) (installer.Observation, error) {
 		blocked, err = s.wouldHarm(ctx, link.Index)
 		if err != nil {
 			return obs, err
+		}
+		// A delegate takes no name away (measured on 262).
+		if later {
+			next = "systemctl restart systemd-resolved"
 		}
 	}
 	switch {
@@ -141,6 +156,20 @@ func (s *NamesStep) effect(ctx context.Context, link Link, path Path, obs *insta
 	if err != nil {
 		return err
 	}
+	return s.judge(ctx, d, path.String(), obs)
+}
+
+// byDelegate is effect where a delegate does the link's work.
+func (s *NamesStep) byDelegate(ctx context.Context, link bool, path Path, obs *installer.Observation) error {
+	var d []string
+	if link {
+		d = append(d, "link "+s.Params.Link+" is there beside the delegate that does its work")
+	}
+	return s.judge(ctx, d, "by a delegate; "+path.String(), obs)
+}
+
+// judge asks for a name where nothing else is wrong.
+func (s *NamesStep) judge(ctx context.Context, d []string, right string, obs *installer.Observation) error {
 	if len(d) == 0 {
 		if err := s.lookup(ctx); err != nil {
 			d = append(d, err.Error())
@@ -152,14 +181,14 @@ func (s *NamesStep) effect(ctx context.Context, link Link, path Path, obs *insta
 			return err
 		}
 		if !active {
-			d = append(d, "nobody keeps "+s.Params.Link+" as it is")
+			d = append(d, "nobody keeps the names as they are")
 		}
 	}
 	if len(d) > 0 {
 		obs.State, obs.Detail = installer.Drifted, strings.Join(d, "; ")
 		return nil
 	}
-	obs.State, obs.Detail, obs.Loses = installer.Satisfied, path.String(), ""
+	obs.State, obs.Detail, obs.Loses = installer.Satisfied, right, ""
 	return nil
 }
 

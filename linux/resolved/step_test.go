@@ -23,8 +23,11 @@ type fakeHost struct {
 	fallback []Server
 	late     int // so many calls pass until resolved hears of a new link
 	answers  bool
-	sets     []int
-	reverts  int
+	// file is the delegate of the file of ours that resolved has loaded; old: it knows none.
+	file    *Delegate
+	old     bool
+	sets    []int
+	reverts int
 
 	createErr, setErr error
 }
@@ -32,7 +35,7 @@ type fakeHost struct {
 func newFakeHost() *fakeHost {
 	uplink := Server{2, netip.MustParseAddrPort("192.168.20.1:53")}
 	fallback := Server{0, netip.MustParseAddrPort("1.1.1.1:53")}
-	return &fakeHost{next: 10, state: map[int]State{}, running: true, servers: []Server{uplink}, fallback: []Server{fallback}, answers: true}
+	return &fakeHost{next: 10, state: map[int]State{}, running: true, servers: []Server{uplink}, fallback: []Server{fallback}, answers: true, old: true}
 }
 
 func (h *fakeHost) Find(context.Context, string) (Link, bool, error) {
@@ -106,6 +109,16 @@ func (h *fakeHost) Revert(_ context.Context, index int) error {
 	h.reverts++
 	delete(h.state, index)
 	return nil
+}
+
+func (h *fakeHost) Delegate(context.Context, string) (Delegate, error) {
+	if h.old {
+		return Delegate{}, ErrNoDelegates
+	}
+	if h.file == nil {
+		return Delegate{}, ErrNoDelegate
+	}
+	return *h.file, nil
 }
 
 func (h *fakeHost) Resolve(context.Context, string) ([]netip.Addr, error) {
@@ -304,7 +317,7 @@ func TestNamesKeeper(t *testing.T) {
 	apply(t, s)
 	probe(t, s, installer.Satisfied, "")
 	k.active = false
-	probe(t, s, installer.Drifted, "nobody keeps min0")
+	probe(t, s, installer.Drifted, "nobody keeps the names")
 	apply(t, s)
 	probe(t, s, installer.Satisfied, "")
 	if err := s.Undo(t.Context(), installer.Record{}); err != nil || h.link != nil {

@@ -22,6 +22,11 @@ func (s *NamesStep) Apply(ctx context.Context, rec *installer.Record) error {
 	if err != nil {
 		return err
 	}
+	if yes, _, err := s.delegated(ctx); err != nil {
+		return err
+	} else if yes {
+		return s.leave(ctx, there && link.Ours)
+	}
 	if there && !link.Ours {
 		return fmt.Errorf("make link %s: one exists that minhost did not make; look: ip -d link show %s", s.Params.Link, s.Params.Link)
 	}
@@ -51,10 +56,37 @@ func (s *NamesStep) Apply(ctx context.Context, rec *installer.Record) error {
 		defer cancel()
 		return errors.Join(fmt.Errorf("configure link %s: %w", s.Params.Link, err), s.Links.Delete(undo, s.Params.Link))
 	}
-	if s.Keeper != nil {
-		return s.Keeper.Start(ctx)
+	return s.keep(ctx)
+}
+
+// keep starts the service that keeps it so.
+func (s *NamesStep) keep(ctx context.Context) error {
+	if s.Keeper == nil {
+		return nil
 	}
-	return nil
+	return s.Keeper.Start(ctx)
+}
+
+// leave leaves the names to the delegate, which is there already: between it and the link no name is lost.
+func (s *NamesStep) leave(ctx context.Context, link bool) error {
+	if link {
+		if err := s.delete(ctx); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(s.Settle, settleWait))
+	defer cancel()
+	for {
+		err := s.lookup(ctx)
+		if err == nil {
+			return s.keep(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("by a delegate: not within %s: %w", cmp.Or(s.Settle, settleWait), err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // settle configures the link, again while resolved has not heard of it, until nothing differs and

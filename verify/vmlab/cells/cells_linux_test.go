@@ -8,7 +8,7 @@ import (
 	"github.com/gominimal/minhost/verify/vmlab"
 )
 
-func TestMain(m *testing.M) { os.Exit(vmlab.Main(m, "bookworm-full", "trixie-full")) }
+func TestMain(m *testing.M) { os.Exit(vmlab.Main(m, "bookworm-full", "trixie-full", newer)) }
 
 // What cells differ in.
 var (
