@@ -98,3 +98,31 @@ func TestWaitsNoLonger(t *testing.T) {
 	}
 	r.atRest()
 }
+
+// TestNothingIsKeptOfTheEnded: of a box that has ended no process is held, and how it ended is forgotten in time.
+func TestNothingIsKeptOfTheEnded(t *testing.T) {
+	r := newRig(t)
+	w := r.dial(operatorUID, 10)
+	var boxes []*box
+	for pid := 20; pid < 23; pid++ {
+		out := r.box(w, api.PlanIn{}, pid)
+		r.h.mu.Lock()
+		boxes = append(boxes, r.h.boxes[out.Lease])
+		r.h.mu.Unlock()
+		r.w.procs[pid].kill(r.w)
+		r.atRest()
+		r.advance(rememberGone)
+	}
+	r.h.mu.Lock()
+	if n := len(r.h.gone); n != 1 {
+		t.Errorf("%d ends are remembered", n)
+	}
+	r.h.mu.Unlock()
+	for _, b := range boxes {
+		r.eventually("nobody is held", func() bool { // behind its end
+			b.members.mu.Lock()
+			defer b.members.mu.Unlock()
+			return b.members.closed && len(b.members.held) == 0
+		})
+	}
+}
