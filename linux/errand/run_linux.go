@@ -1,7 +1,6 @@
 package errand
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -23,6 +22,8 @@ const (
 	limit     = 10 * time.Second
 	maxAnswer = 8 << 10
 	maxFiles  = 1
+	maxWords  = 200
+	grace     = time.Second // for what a child has said before its end
 )
 
 // Spec says what is to be done, where, and as whom.
@@ -95,19 +96,18 @@ func run(ctx context.Context, s Spec) (*os.File, error) {
 	cmd.Env = []string{} // nil would be ours
 	cmd.ExtraFiles = append([]*os.File{theirs}, s.Files...)
 	cmd.SysProcAttr = s.attributes()
-	var words bytes.Buffer // of a child that cannot answer; it is our own program
-	cmd.Stderr = &words
+	var said words
+	cmd.Stderr, cmd.WaitDelay = &said, grace
 	err = cmd.Start()
 	theirs.Close()
 	if err != nil {
 		return nil, fmt.Errorf("start child: %w", err)
 	}
-	// The read ends when the child does: its end of the pair is the only other one.
-	a, files, rerr := receive(ours)
+	a, files, rerr := receive(ctx, ours)
 	werr := cmd.Wait()
 	f, err := settle(a, files, rerr)
 	if err != nil && werr != nil && !errors.As(err, new(*Failed)) {
-		err = fmt.Errorf("%w: %w: %.200q", err, werr, words.String())
+		err = fmt.Errorf("%w: %w: %.200q", err, werr, said.text)
 	}
 	return f, errors.Join(err, ctx.Err())
 }
@@ -130,8 +130,28 @@ func (s Spec) attributes() *syscall.SysProcAttr {
 	return a
 }
 
-// receive reads the one message of a child, as much of it as fits.
-func receive(f *os.File) (answer, []*os.File, error) {
+// words are what a child says that cannot answer, as much of it as is told. It is our own program, but runs as a user
+// whose other processes may take its descriptors (pidfd_getfd), write as much as they like and keep them open.
+type words struct{ text []byte }
+
+func (w *words) Write(p []byte) (int, error) {
+	w.text = append(w.text, p[:min(len(p), maxWords-len(w.text))]...)
+	return len(p), nil
+}
+
+// receive reads the one message of a child, as much of it as fits. It ends with the child, and where somebody else has
+// the child's end of the pair too, with ctx.
+func receive(ctx context.Context, f *os.File) (answer, []*os.File, error) {
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		_ = unix.Shutdown(int(f.Fd()), unix.SHUT_RDWR)
+	})
+	defer func() {
+		if !stop() {
+			<-ended // before f is closed, and its number another's
+		}
+	}()
 	buf, oob := make([]byte, maxAnswer), make([]byte, unix.CmsgSpace(4*maxFiles))
 	for {
 		n, oobn, flags, _, err := unix.Recvmsg(int(f.Fd()), buf, oob, unix.MSG_CMSG_CLOEXEC)
