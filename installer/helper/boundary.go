@@ -46,6 +46,9 @@ func (h *Helper) declare(b *box, to api.Boundary) error {
 		return nil
 	}
 	if err := h.record(b); err != nil {
+		h.mu.Lock()
+		b.Strict = true // as the record says, so that the next call writes it
+		h.mu.Unlock()
 		return internal("record lease", err)
 	}
 	h.log.Info("cooperative from now on", "lease", b.ID, "box", b.Name)

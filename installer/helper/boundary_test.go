@@ -1,6 +1,7 @@
 package helper
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -139,5 +140,32 @@ func TestDeclaredAtTheEnd(t *testing.T) {
 			}
 			r.atRest()
 		})
+	}
+}
+
+// TestDeclaredOnRecord: a word that could not be put on record is not taken back in memory only: the next call writes it.
+func TestDeclaredOnRecord(t *testing.T) {
+	r := newRig(t)
+	w := r.dial(operatorUID, 10)
+	out := r.box(w, api.PlanIn{Boundary: api.BoundaryStrict}, 20)
+	r.w.spawn(21, operatorUID)
+	join := api.JoinIn{Lease: out.Lease, Secret: out.Secret, Kind: api.JoinKindExec, PID: 21}
+	r.w.setHook(func(at string) error {
+		if at == "store" {
+			return errors.New("injected")
+		}
+		return nil
+	})
+	if err := w.call("Join", join, nil); shortName(err) != "Internal" {
+		t.Fatalf("join: %v", err)
+	}
+	r.w.setHook(nil)
+	if err := w.call("Join", join, nil); err != nil {
+		t.Fatal(err)
+	}
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	if r.w.store[out.Lease].Strict {
+		t.Error("the record still says strict")
 	}
 }

@@ -29,18 +29,28 @@ func (h *Helper) cut(b *box) (int, error) {
 	n, err := h.endFlows(b)
 	ctx, cancel := h.whateverCalls()
 	defer cancel()
-	h.mu.Lock()
-	first := err != nil && !b.uncut
-	b.uncut = err != nil
-	b.Cutting = err != nil // in the record too: the next helper ends them otherwise
-	h.mu.Unlock()
-	if first {
+	tried := b.still(h, err != nil)
+	if left := h.enforce(ctx, b); left != nil {
+		b.still(h, true) // it is the table that still has the verdict from before
+		err = errors.Join(err, left)
+	}
+	if err == nil {
+		return n, h.record(b)
+	}
+	if !tried {
 		h.spawn(func(ctx context.Context) { h.recut(ctx, b, h.cfg.RetryAfter) })
 	}
-	if err != nil {
-		return n, errors.Join(err, h.enforce(ctx, b))
-	}
-	return n, errors.Join(h.enforce(ctx, b), h.record(b))
+	return n, err
+}
+
+// still says whether flows of an older policy are left, in the record too: the next helper ends them otherwise. It
+// tells whether some were left before.
+func (b *box) still(h *Helper, left bool) (before bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before = b.uncut
+	b.uncut, b.Cutting = left, left
+	return before
 }
 
 // whateverCalls bounds what the end of a call does not stop.

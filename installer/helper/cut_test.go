@@ -105,6 +105,30 @@ func cutFails(t *testing.T, next bool) {
 	r.cutting(out.Lease, false)
 }
 
+// TestVerdictBehindTheCutFails: flows were ended, but the table still has the verdict that ends them. It is written
+// again until the box is an ordinary one.
+func TestVerdictBehindTheCutFails(t *testing.T) {
+	r := newRig(t)
+	w := r.dial(operatorUID, 10)
+	out := r.box(w, api.PlanIn{Name: "web", Policy: api.Policy{Egress: api.EgressOpen}}, 20)
+	var cut, failed atomic.Bool
+	r.w.setHook(func(at string) error {
+		switch {
+		case at == "cut":
+			cut.Store(true)
+		case at == "put" && cut.Load() && !failed.Swap(true):
+			return errors.New("injected")
+		}
+		return nil
+	})
+	in := api.UpdateIn{Lease: out.Lease, Secret: out.Secret, Policy: new(api.Policy{Egress: api.EgressDeny})}
+	if err := w.call("Update", in, nil); shortName(err) != "Internal" {
+		t.Fatalf("update: %v", err)
+	}
+	r.eventually("it is an ordinary box", func() bool { return !r.isCutting(out.Lease) && !r.isUncut(out.Lease) })
+	r.cutting(out.Lease, false)
+}
+
 // TestEndOfUncut: a box that ends while its older flows cannot be ended has no verdict afterwards.
 func TestEndOfUncut(t *testing.T) {
 	r := newRig(t)

@@ -42,11 +42,16 @@ func (h *Helper) watchLeaf(b *box) {
 	b.unwatch = cancel
 	h.spawn(func(context.Context) {
 		defer cancel()
-		for b.leaf.WaitEmpty(ctx) == nil {
+		for wait := h.cfg.Grace; ctx.Err() == nil; {
+			err := b.leaf.WaitEmpty(ctx)
+			if err != nil && ctx.Err() == nil {
+				h.log.Warn("a leaf cannot be watched now; looked at again soon", "lease", b.ID, "box", b.Name, "cause", err)
+				wait = max(wait, h.cfg.RetryAfter) // out of descriptors or memory, most likely
+			}
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(h.cfg.Grace):
+			case <-time.After(wait):
 			}
 			mine, live, err := h.endEmpty(b)
 			if err != nil || live > 0 {

@@ -2,6 +2,8 @@ package helper
 
 import (
 	"errors"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/gominimal/minhost/installer/api"
@@ -124,5 +126,43 @@ func TestNothingIsKeptOfTheEnded(t *testing.T) {
 			defer b.members.mu.Unlock()
 			return b.members.closed && len(b.members.held) == 0
 		})
+	}
+}
+
+// TestWatchFails: who cannot watch a leaf, for want of descriptors for example, looks at it again: its box ends.
+func TestWatchFails(t *testing.T) {
+	r := newRig(t)
+	var tried atomic.Int32
+	r.w.setHook(func(at string) error {
+		if at == "wait empty" {
+			tried.Add(1)
+			return syscall.EMFILE
+		}
+		return nil
+	})
+	r.box(r.dial(operatorUID, 10), api.PlanIn{Name: "web", Policy: api.Policy{Egress: api.EgressDeny}}, 20)
+	r.eventually("it is tried again", func() bool { return tried.Load() > 2 })
+	r.h.mu.Lock()
+	if r.h.counts.teardowns != 0 {
+		t.Error("a box whose leaf cannot be watched was ended")
+	}
+	r.h.mu.Unlock()
+	r.w.procs[20].kill(r.w)
+	r.atRest()
+}
+
+// TestRulesOfTheAbandoned: who plans and abandons again and again leaves a minute of short words behind, not of rules.
+func TestRulesOfTheAbandoned(t *testing.T) {
+	r := newRig(t)
+	w := r.dial(operatorUID, 10)
+	out := w.plan(api.PlanIn{Policy: api.Policy{Egress: api.EgressOpen, DenySubnets: []string{"192.0.2.0/24"}}})
+	if err := w.call("Abandon", api.AbandonIn{Lease: out.Lease}, nil); err != nil {
+		t.Fatal(err)
+	}
+	r.atRest()
+	r.h.mu.Lock()
+	defer r.h.mu.Unlock()
+	if e, ok := r.h.gone[out.Lease]; !ok || len(e.lease.Policy.DenySubnets) > 0 {
+		t.Errorf("remembered %t: %+v", ok, e.lease.Policy)
 	}
 }

@@ -195,6 +195,9 @@ func (l *fakeLeaf) pids() []int {
 func (l *fakeLeaf) Populated() (bool, error) { return len(l.pids()) > 0, nil }
 
 func (l *fakeLeaf) WaitEmpty(ctx context.Context) error {
+	if err := l.w.pass("wait empty"); err != nil {
+		return err
+	}
 	for {
 		if live, _ := l.Populated(); !live {
 			return nil

@@ -184,7 +184,9 @@ func (h *Helper) forget(b *box, op lease.Op) {
 		}
 	}
 	b.State = lease.Gone
-	h.gone[b.ID] = ended{b.Lease, op, now, b.refused.list()}
+	kept := b.Lease
+	kept.Policy = lease.Policy{} // a thousand rules, which nobody asks for any more
+	h.gone[b.ID] = ended{kept, op, now, b.refused.list()}
 	if op == lease.OpAbandon {
 		h.counts.abandons++
 	} else {

@@ -127,7 +127,15 @@ func move(d dir, pid int) error {
 }
 
 // Pids lists the processes in the leaf and below it, sorted.
-func (l *Leaf) Pids() ([]int, error) { return pidsBelow(l.d) }
+//
+// One that somebody has removed has none, as it is empty for WaitEmpty.
+func (l *Leaf) Pids() ([]int, error) {
+	all, err := pidsBelow(l.d)
+	if gone(err) {
+		return nil, nil
+	}
+	return all, err
+}
 
 func pidsBelow(d dir) ([]int, error) {
 	text, err := d.read("cgroup.procs")

@@ -58,6 +58,20 @@ func TestLeafLife(t *testing.T) {
 	}
 }
 
+// TestRemovedByOthers: a leaf that somebody else removed is an empty one.
+func TestRemovedByOthers(t *testing.T) {
+	leaf := netlab.Leaf(t, "a")
+	if err := os.Remove(leaf.Path()); err != nil {
+		t.Fatal(err)
+	}
+	if pids, err := leaf.Pids(); err != nil || len(pids) != 0 {
+		t.Errorf("%v, %v", pids, err)
+	}
+	if err := leaf.WaitEmpty(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // CASES B03: the same name is another leaf, and the old handle does nothing to it.
 func TestSameNameOtherLeaf(t *testing.T) {
 	tree := netlab.Tree(t)
