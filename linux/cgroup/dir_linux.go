@@ -88,12 +88,19 @@ func (d dir) mkdir(name string) error {
 	if err := d.with(func(fd int) error { return unix.Mkdirat(fd, name, 0o755) }); err != nil {
 		return d.fail("mkdir", name, err)
 	}
+	if err := d.allow(name); err != nil {
+		return errors.Join(err, d.rmdir(name)) // the next try has another name
+	}
+	return nil
+}
+
+// allow gives back the bits that the umask of whoever started us may have taken: runners must be able to look in.
+func (d dir) allow(name string) error {
 	s, err := d.sub(name)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	// The umask of whoever started us may have taken bits away, and runners must be able to look in.
 	return s.f.Chmod(0o755)
 }
 

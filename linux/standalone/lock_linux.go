@@ -18,7 +18,11 @@ type Held struct {
 	PID  int
 }
 
+// A holder that let go in between, or is in another pid namespace, has no number: kill 0 would end the reader.
 func (h *Held) Error() string {
+	if h.PID <= 0 {
+		return fmt.Sprintf("lock %s: a supervisor that cannot be seen from here holds it; look for it with: lslocks", h.Path)
+	}
 	return fmt.Sprintf("lock %s: supervisor %d holds it already; end it with: kill %d", h.Path, h.PID, h.PID)
 }
 

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -91,5 +92,15 @@ func TestExecListenRefuses(t *testing.T) {
 		if err := ExecListen(args); err == nil {
 			t.Errorf("%q: no error", args)
 		}
+	}
+}
+
+// TestHeldByNobodySeen: where the holder has no number here, nobody is told to kill 0, the own process group.
+func TestHeldByNobodySeen(t *testing.T) {
+	if text := (&Held{Path: "/run/lock"}).Error(); strings.Contains(text, "kill") || !strings.Contains(text, "lslocks") {
+		t.Error(text)
+	}
+	if text := (&Held{Path: "/run/lock", PID: 7}).Error(); !strings.Contains(text, "kill 7") {
+		t.Error(text)
 	}
 }
