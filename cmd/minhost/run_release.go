@@ -127,9 +127,29 @@ func openLog(env *environment, plan api.PlanOut) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("run: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, boxFile(plan)+".log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	return openOwn(filepath.Join(dir, boxFile(plan)+".log"))
+}
+
+// openOwn makes a file, or empties the one that is there. With another account's HOME (sudo keeps it where it is told
+// to, and on macOS) the folder is that account's: root follows no link there and empties nobody else's file.
+func openOwn(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("run: %w", err)
+	}
+	fi, err := f.Stat()
+	if err == nil {
+		st, ok := fi.Sys().(*syscall.Stat_t)
+		if !fi.Mode().IsRegular() || !ok || int(st.Uid) != os.Geteuid() {
+			err = hinted{fmt.Errorf("run: %s is not a file of this account", path), "export XDG_STATE_HOME"}
+		}
+	}
+	if err == nil {
+		err = f.Truncate(0)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
 	}
 	return f, nil
 }
