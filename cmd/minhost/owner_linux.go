@@ -109,7 +109,7 @@ func (c groundChecker) owned(ctx context.Context, check api.Check, lacks error) 
 		check.Detail = api.Text(lacks.Error() + "; and the table has no owner")
 	default:
 		check.State = api.CheckStateWarning
-		check.Detail = api.Text("the table belongs to the helper's socket, which the service manager keeps: nobody else flushes it (" + lacks.Error() + ")")
+		check.Detail = api.Text("the table belongs to a socket that the service manager keeps: nobody else flushes it (" + lacks.Error() + ")")
 		check.Loses = c.owner.loses(persists)
 		check.Loses, check.Next = check.Loses+"; packets to half-open connections of a box are not judged", "a kernel with CONFIG_CGROUP_BPF"
 	}

@@ -66,10 +66,17 @@ func (h *Helper) watchLeaf(b *box) {
 }
 
 // endEmpty makes an attached box an ending one if its leaf has no process; mine says that it did. Until it has looked, the
-// box is what it was, for everybody; and no process joins between the look and the end.
+// box is what it was, for everybody; and no process joins between the look and the end. Of a box that ends already none
+// is live: whoever asks has its end to wait for.
 func (h *Helper) endEmpty(b *box) (mine bool, live int, err error) {
 	b.moving.Lock()
 	defer b.moving.Unlock()
+	h.mu.Lock()
+	attached := b.State == lease.Attached
+	h.mu.Unlock()
+	if !attached {
+		return false, 0, nil
+	}
 	pids, err := b.leaf.Pids()
 	if err != nil || len(pids) > 0 {
 		return false, len(pids), err

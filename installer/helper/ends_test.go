@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gominimal/minhost/installer/api"
 	"github.com/gominimal/minhost/installer/lease"
@@ -165,4 +166,35 @@ func TestRulesOfTheAbandoned(t *testing.T) {
 	if e, ok := r.h.gone[out.Lease]; !ok || len(e.lease.Policy.DenySubnets) > 0 {
 		t.Errorf("remembered %t: %+v", ok, e.lease.Policy)
 	}
+}
+
+// TestTeardownOfTheEnding: who asks for the end of a box that ends already, without kill too, gets the same answer.
+func TestTeardownOfTheEnding(t *testing.T) {
+	r := newRig(t)
+	w, other := r.dial(operatorUID, 10), r.dial(operatorUID, 11)
+	out := r.box(w, api.PlanIn{}, 20)
+	killing := newHalt()
+	r.w.setHook(func(at string) error {
+		if at == "kill" {
+			killing.pass()
+		}
+		return nil
+	})
+	w.begin("Teardown", api.TeardownIn{Lease: out.Lease, Secret: out.Secret, Kill: true})
+	<-killing.reached
+	other.begin("Teardown", api.TeardownIn{Lease: out.Lease, Secret: out.Secret})
+	ended := make(chan error, 1)
+	go func() { ended <- other.answered() }()
+	select { // that it waits, nobody can see
+	case err := <-ended:
+		ended <- err
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(killing.goOn)
+	for _, err := range []error{w.answered(), <-ended} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	r.atRest()
 }
