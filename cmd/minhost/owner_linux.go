@@ -109,7 +109,11 @@ func (c groundChecker) owned(ctx context.Context, check api.Check, lacks error) 
 		check.Detail = api.Text(lacks.Error() + "; and the table has no owner")
 	default:
 		check.State = api.CheckStateWarning
-		check.Detail = api.Text("the table belongs to a socket that the service manager keeps: nobody else flushes it (" + lacks.Error() + ")")
+		whose := "the helper's socket, which the service manager keeps"
+		if c.owner.lasts {
+			whose = "a socket of the service manager's own"
+		}
+		check.Detail = api.Text("the table belongs to " + whose + ": nobody else flushes it (" + lacks.Error() + ")")
 		check.Loses = c.owner.loses(persists)
 		check.Loses, check.Next = check.Loses+"; packets to half-open connections of a box are not judged", "a kernel with CONFIG_CGROUP_BPF"
 	}

@@ -50,7 +50,7 @@ func TestWithoutBelt(t *testing.T) {
 			if n := h.shut.Hits(); n != 0 || allow.everOK("shut") || deny.everOK("shut") || allow.Ended() || deny.Ended() {
 				t.Errorf("%d connections of boxes arrived where none may\n%s\n%s", n, allow.Stdout(), deny.Stdout())
 			}
-			if r := h.Must(installed, "verify"); !strings.Contains(r.Stdout, "which the service manager keeps") || !strings.Contains(r.Stdout, "minhost-table.socket fails") {
+			if r := h.Must(installed, "verify"); !strings.Contains(r.Stdout, "belongs to a socket of the service manager's own") || !strings.Contains(r.Stdout, "minhost-table.socket fails") {
 				t.Errorf("verify does not tell: %s", r.Stdout)
 			}
 			for _, b := range []*liveBox{allow, deny} {
